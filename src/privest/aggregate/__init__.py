@@ -1,11 +1,4 @@
-"""The aggregate release of a trusted data owner: n noisy sums in place of K noisy values.
-
-rows     features that are read many times
-lewis    public weights of the rows, and a certificate of their efficiency
-design   what a release of sums can promise and estimate; how a promise is divided
-release  the two releases, θ̂ and its intervals
-scores   yes/no and counts
-"""
+"""The aggregate release of a trusted data owner: n noisy sums in place of K noisy values."""
 
 from privest.aggregate._design import FOR_SQUARES_OF_LEVEL as FOR_SQUARES_OF_LEVEL
 from privest.aggregate._design import NOISE as NOISE
@@ -22,8 +15,8 @@ from privest.aggregate._design import (
     sum_covariance,
     sum_design,
 )
+from privest.aggregate._lewis import FeatureRows
 from privest.aggregate._release import SumRelease, release_sums
-from privest.aggregate._rows import FeatureRows
 from privest.aggregate._scores import solve_scores
 
 __all__ = [

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from privest.aggregate._lewis import (
+    FeatureRows,
     RowWeights,
     Sums,
     lewis_weights,
@@ -25,7 +26,6 @@ from privest.aggregate._lewis import (
     norms,
     sums_of,
 )
-from privest.aggregate._rows import FeatureRows
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput
 from privest.lattice import GRID
@@ -47,8 +47,7 @@ class SumDesign:
     """The rows, their weights, and sums that follow from both; all of it is public.
 
     persons  where persons have several rows: `rows` are then x_i/m, m the rows of a person.
-    shown    (n,) Σ_i q_ij. left: (n,) Σ_i q_ij·(share of σ² that a residual keeps).
-    peak     max ‖q_i‖.
+    shown    (n,) Σ_i q_ij; `left`: times the share of σ² that a residual keeps; `peak`: max ‖q_i‖.
     """
 
     rows: FeatureRows
@@ -113,7 +112,6 @@ class RowPersons:
     rows: Index
 
     def sums(self, blocks: Iterable[Array], n: int) -> Array:
-        """(persons, n): the sums over each person's rows."""
         found = np.zeros((len(self.rows), n))
         for numbers, block in zip(self.numbers, blocks, strict=True):
             np.add.at(found, numbers, block)
@@ -180,9 +178,9 @@ class Split:
     share     ω of the squares; 0: they are not released, or cost nothing.
     kind      "none": no squares; "squares" of residuals; "free": of values, where H is saturated;
               "persons": of the sums of each person.
-    mu        of both together without the grid; None: the promise is an exposure.
-    exposure  the most Fisher information of both about one value, for every outcome.
-    stated    μ of both together with the grid, over the range.
+    mu        of both without the grid; None: the promise is an exposure.
+    exposure  the most Fisher information of both about one value.
+    stated    μ of both with the grid, over the range.
     pilot     c₀ of an earlier release of sums, counted in `exposure` and `stated`; 0: none.
     """
 
@@ -242,10 +240,9 @@ def split(
 
 
 def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
-    """At most the μ of two values at most so far apart, of both releases, with the grid.
+    """An upper bound on μ of both releases for two values at most so far apart, with the grid.
 
-    Sums move by √c₁·d; squares by at most k‖q‖·d·(2M·R − d), at the M that is worst for this d.
-    Nearer values may move squares by more, and clipping brings values nearer: the worst d is taken.
+    Sums move by √c₁·d; squares by at most k‖q‖·d·(2M·R − d), at the worst M and d.
     """
     width = _width(limits)
     u = np.linspace(0.0, min(apart / width, 1.0), POINTS // 10 + 1)
@@ -266,7 +263,6 @@ def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
 
 
 def _numbers(kind: str, n: int) -> int:
-    """How many noisy numbers leave."""
     return n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)
 
 
@@ -317,10 +313,7 @@ def planned_errors(
 
 
 def sum_covariance(cross: Array, gram: Array, level: float, variance: Array) -> Array:
-    """(n, n) of θ̂ with these variances: of the noise, and of sampling as B⁻¹ΣℓℓᵀB⁻ᵀ correlates.
-
-    Exact where all residuals have one variance.
-    """
+    """(n, n) of θ̂ with these variances; exact where all residuals have one variance."""
     inverse = np.linalg.inv(cross)
     noise, shape = inverse @ inverse.T / level, inverse @ gram @ inverse.T
     own = np.sqrt(np.maximum(variance - np.diagonal(noise), 0.0) / np.diagonal(shape))
@@ -335,14 +328,9 @@ def noise_of_squares(design: SumDesign, own: Split, scale: float) -> Array:
     return np.asarray(inflation * design.noise / scale)
 
 
-def squares_scale(
-    design: SumDesign, own: Split, limits: Range, M: float = 0.75, peak: float | None = None
-) -> float:
-    """k of t = k·Σ q_i ρ_i + e, where the fitted means are at M (of the whole table at its worst).
-
-    peak  max ‖q_i‖; None: of all rows.
-    """
-    width, largest = _width(limits), design.peak if peak is None else peak
+def squares_scale(design: SumDesign, own: Split, limits: Range, M: float = 0.75) -> float:
+    """k of t = k·Σ q_i ρ_i + e, where the fitted means are at M."""
+    width, largest = _width(limits), design.peak
     if own.kind == "persons":
         return person_scale(own, design.rows.n, width * M)
     if own.kind == "free":
@@ -376,7 +364,6 @@ def kappa(M: Array, share: float) -> Array:
 
 @cache
 def _kappas(share: float) -> Array:
-    """κ at STEPS + 1 values of M from ½ to 1."""
     d = np.linspace(0.0, 1.0, POINTS + 1)[1:]
     above = 1 - (1 - share) * d**2
     with np.errstate(divide="ignore"):

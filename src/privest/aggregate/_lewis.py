@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import scipy
 
-from privest.aggregate._rows import FeatureRows
-from privest.arrays import Array
+from privest.arrays import AnyArray, Array
 from privest.errors import NotIdentifiable
 
 CLOSE = 1e-3  # relative change of τ at which the iteration ends
@@ -30,6 +31,63 @@ STARTED = (2**14, 2**18)  # rows that the iteration starts with: a pass over all
 SEEN = 1e-6  # least share of a direction in such rows: else a rare category is missing from them
 CERTIFIED = 2  # passes of the certificate
 SQUARED = 1e-140, 1e140  # norms whose squares are doubles
+IN_MEMORY = 2**25  # numbers: 256 MB
+BLOCK = 2**13  # rows: of ten features they stay in the inner caches
+
+
+class FeatureRows:
+    """Blocks of H, (rows, n) each, read many times: in memory, beyond 256 MB in a temporary file.
+
+    A private value is never written to a temporary file.
+    """
+
+    def __init__(self, n: int, blocks: Iterable[Array] = (), *, in_memory: int = IN_MEMORY) -> None:
+        self.n, self.count, self.in_memory = n, 0, in_memory
+        self._blocks: list[Array] = []
+        self._sizes: list[int] = []
+        self._file: BinaryIO | None = None
+        for block in blocks:
+            self.add(block)
+
+    def add(self, block: Array) -> None:
+        for at in range(0, len(block), BLOCK):
+            part = np.array(block[at : at + BLOCK], dtype=np.float64, order="F")
+            if (self.count + len(part)) * self.n <= self.in_memory:
+                self._blocks.append(part)
+            else:
+                if self._file is None:
+                    self._file = tempfile.TemporaryFile(prefix="privest-")  # noqa: SIM115
+                    weakref.finalize(self, self._file.close)
+                self._file.seek(0, 2)
+                self._file.write(part.tobytes(order="F"))
+                self._sizes.append(len(part))
+            self.count += len(part)
+
+    def __iter__(self) -> Iterator[Array]:
+        yield from self._blocks
+        if self._file is not None:
+            at = 0
+            for size in self._sizes:
+                self._file.seek(at)  # another pass may be under way
+                data = self._file.read(8 * size * self.n)
+                at += len(data)
+                yield np.frombuffer(data).reshape(size, self.n, order="F")
+
+    def map(self, made: Callable[..., Any], beside: Iterable[Any] | None = None) -> Iterator[Any]:
+        """made(X) of every block in turn; with something beside every block made(X, beside)."""
+        if beside is None:
+            return map(made, self)
+        return (made(X, own) for X, own in zip(self, beside, strict=True))
+
+    def parts(self, values: AnyArray) -> list[AnyArray]:
+        """Something of every row, (rows,), in the blocks of the rows."""
+        sizes = [*map(len, self._blocks), *self._sizes]
+        return np.split(values, np.cumsum(sizes)[:-1])
+
+    def some(self, most: int) -> FeatureRows:
+        """At most about so many rows, evenly spread: to start an iteration with."""
+        step = max(1, -(-self.count // most))
+        return FeatureRows(self.n, [np.concatenate(list(self.map(lambda X: X[::step].copy())))])
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +111,11 @@ class RowWeights:
 
 
 def norms(U: Array) -> Array:
-    """‖u_i‖ of the columns."""
     return np.asarray(np.sqrt(np.einsum("ij,ij->j", U, U)))
 
 
 def lewis_weights(rows: FeatureRows, triangle: Array) -> RowWeights:
-    """The weights of the rows; `triangle` is R with RᵀR = HᵀH, of full rank.
-
-    An error in G costs accuracy, never privacy.
-    """
+    """The weights of the rows; R with RᵀR = HᵀH has full rank. An error in G costs no privacy."""
     root: Array = scipy.linalg.solve_triangular(triangle, np.eye(len(triangle)), trans="T")
     for most in (one for one in STARTED if rows.count > 2 * one):
         part = rows.some(most)
@@ -90,7 +144,6 @@ Weighted = Callable[[Callable[[Array, Array], Any]], Iterable[Any]]  # made(X, L
 
 
 def sums_of(over: Weighted, n: int) -> Sums:
-    """One pass over the rows x_i and their weights ℓ_i."""
     sums, sizes, different = np.zeros((3, n, n)), np.zeros(n), np.zeros((0, n))
     for own, size, seen in over(_sums):
         sums += own
@@ -137,7 +190,7 @@ def most_information(over: Weighted, sums: Sums, level: float, variance: float) 
 
         ln det PI(S) ≤ ln det PI + c·Σp_i − ‖FᵀL̃‖²    for any p with λmax(Fᵀ diag(1/p) F) ≤ 1.
 
-    Taken is p of the Lewis weights of F. Without privacy there is ln det HᵀH/σ², another bound.
+    p is that of the Lewis weights of F. ln det HᵀH/σ², without privacy, is another bound.
     """
     B, N = math.sqrt(level) * sums.cross, level * sums.gram
     V = np.eye(len(B)) + variance * N
@@ -171,5 +224,4 @@ def most_information(over: Weighted, sums: Sums, level: float, variance: float) 
 
 
 def log_det(matrix: Array) -> float:
-    """ln det of a positive definite matrix."""
     return float(np.linalg.slogdet(matrix)[1])

@@ -20,8 +20,7 @@ from privest.aggregate._design import (
     person_scale,
     squares_scale,
 )
-from privest.aggregate._lewis import norms
-from privest.aggregate._rows import BLOCK
+from privest.aggregate._lewis import BLOCK, norms
 from privest.arrays import Array, fingerprint_of
 from privest.errors import InvalidInput
 from privest.lattice import GRID, MOST, Exactly, Over, exact_sums
@@ -33,10 +32,9 @@ from privest.privacy import Range
 class SumRelease:
     """What leaves: a function of the released sums and of public rows.
 
-    sums      z of release 1, and t of the squares (None: they were not released).
+    sums      z; `squares`: t (None: they were not released), of scale k.
     estimate  θ̂. variance: v_j. freedom: ν_j of Student's t.
     widest    variance that no table with this range exceeds: b_j/c₁ + a_j·R²/4.
-    scale     k of the squares.
     """
 
     sums: Array
@@ -61,10 +59,7 @@ class SumRelease:
 def release_sums(
     design: SumDesign, values: Iterable[Array], limits: Range, own: Split, source: Source
 ) -> SumRelease:
-    """Both releases of a table; `values` are the private values beside the blocks of its rows.
-
-    Values are clipped to the range first. The second release follows from the first as it left.
-    """
+    """Both releases of a table; `values`, one array per block of its rows, are clipped first."""
     if own.kind != "none" and (own.kind == "persons") != (design.persons is not None):
         raise InvalidInput(f"squares of kind {own.kind!r} do not go with these rows.")
     root = math.sqrt(own.level) * (1 - 2.0**-50)
@@ -113,7 +108,6 @@ class _Clipped:
         return self.design.map(clipped, self.values)
 
     def weighted(self, use: Callable[[Array, Array], Any]) -> Iterator[Any]:
-        """use(√c₁·ℓ, y) of every block."""
         root = self.root
         return self.map(lambda _, L, y: use(root * L, y))
 
@@ -190,7 +184,6 @@ def _person_squares(
 
 
 def _matrix(entries: Array, n: int) -> Array:
-    """The symmetric matrix of its entries, those off the diagonal times √2."""
     upper = np.triu_indices(n)
     found = np.zeros((n, n))
     found[upper] = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5)) * entries

@@ -39,12 +39,8 @@ class _State:
 
 def solve_scores(
     design: SumDesign, sums: Array, level: float, family: Family
-) -> tuple[Array, Array, Array]:
-    """θ̂, its covariance and the part of the noise, from released sums z.
-
-    Raises NotIdentifiable where there is no root. Whether there is one depends on z alone; a
-    second release would spend privacy again.
-    """
+) -> tuple[Array, Array]:
+    """θ̂ and its covariance, from released sums z. Raises NotIdentifiable where there is no root."""
     wanted = sums / math.sqrt(level)
     theta = np.zeros(design.rows.n)
     scale = np.sqrt(np.diagonal(design.sums.features) / design.rows.count)
@@ -53,7 +49,7 @@ def solve_scores(
         if np.linalg.norm(now.score) <= CLOSE * (1 + np.linalg.norm(wanted)):
             inverse = np.linalg.inv(now.slope)
             noise = NOISE / level * inverse @ inverse.T
-            return theta, noise + inverse @ now.spread @ inverse.T, noise
+            return theta, noise + inverse @ now.spread @ inverse.T
         try:
             step = np.linalg.solve(now.slope, now.score)
         except np.linalg.LinAlgError:

@@ -12,6 +12,7 @@ from privest.errors import BudgetExceeded, InvalidInput, LedgerError
 from privest.ledger._balance import (
     Amount,
     Balance,
+    Preview,
     Segment,
     added,
     amount_left,
@@ -24,21 +25,22 @@ from privest.ledger._balance import (
     require_within,
     segments_of,
 )
-from privest.ledger._budget import Budget, Cost, sensitivity_words
-from privest.ledger._entries import (
+from privest.ledger._budget import Budget, Cost, Revealed, sensitivity_words
+from privest.ledger._mark import Guard
+from privest.ledger._source import Costs, LedgerSource, cost_of
+from privest.ledger._store import (
     Entry,
     Integers,
-    Preview,
+    Row,
+    Store,
     Written,
     as_entry,
+    body_of,
+    damaged,
     facts_hash,
     packed,
     unpacked,
 )
-from privest.ledger._exact import Revealed
-from privest.ledger._mark import Guard
-from privest.ledger._source import Costs, LedgerSource, cost_of
-from privest.ledger._store import Row, Store, body_of, damaged
 from privest.mechanism.source import Source
 from privest.privacy import PrivacyLevel, StreamLevel
 from privest.reading import read_text
@@ -52,10 +54,9 @@ Draw = Callable[[], tuple[Integers, Flags | None]]
 class Account:
     """The account of a subject (a person, a table, a stream) in a ledger: `Ledger.account`.
 
-    It has a budget, and an index line for the measurements (rows of the table, steps of the
-    stream). Every spend covers a range of indices. Ranges that do not meet cost what the larger one
-    does (parallel composition, within one account only); what covers an index adds up.
-    Copies and pickles hold the path of the ledger, which they open when they are used.
+    Every spend covers a range of indices (rows of the table, steps of the stream). What covers an
+    index adds up; ranges that do not meet cost what the larger one does (parallel composition).
+    Copies and pickles open the ledger anew, by its path.
     """
 
     def __init__(self, ledger: Ledger, subject: str) -> None:
@@ -182,8 +183,7 @@ class Account:
     def spend(self, cost: Cost, *, start: int = 0, stop: int | None = None) -> Entry:
         """Spend `cost` on each index of start ≤ index < stop (one index if stop is left out).
 
-        On disk when it returns: spend first, then reveal. Raises BudgetExceeded where the budget
-        does not allow it; then nothing is spent.
+        On disk when it returns: spend first, then reveal. Raises BudgetExceeded, spending nothing.
         """
         first, end = as_index_range(start, stop)
         with self._guard.spending():
@@ -199,7 +199,6 @@ class Account:
         draw: Draw,
         *,
         key: str = "",
-        known: int | None = None,
         shared: Sequence[str] = (),
         since: int | None = None,
         budget: Budget | None = None,
@@ -208,25 +207,21 @@ class Account:
         """Spend, and write what `draw()` gives, in one transaction: then it may leave.
 
         The range is start ≤ index < start + count of the release line `key` (start None: the next
-        free index). A range that was released with the same facts is sent again as it was, whatever
-        `draw` would give; other facts, or a range that meets another, are refused. `known` is the
-        highest index that the analyst or a release file has: if this ledger does not know it,
-        entries were lost, and nothing is drawn up to there (retired). `draw` gives int64 and
-        missing flags (or None); it is called at most once, and not where the release is refused.
-        `shared`: parts of the key (between points); refused where another subject has one of them.
-        `since`: the last entry that was looked at; where others have spent of this subject after
-        it, what was decided then does not hold, and it is refused.
-        `budget`: of an account that is opened with this spend, if there is none.
-        `marks`: hashes of the public columns of the rows, by name, that are kept; where the range
-        was released with another mark of the same name it is of other rows, and refused.
+        free index). A range that was released with the same facts is sent again as it was; other
+        facts, or a range that meets another, are refused.
 
-        Facts, key, `shared` and `marks` must be public, never made of measurements. Then whether it
-        is refused, sent again or drawn is the same for all measurements; what is sent again was
-        paid for, and what is drawn is charged.
+        draw    gives int64 and missing flags (or None), at most once, not where it is refused.
+        shared  parts of the key (between points); refused where another subject has one of them.
+        since   the last entry that was looked at; refused where others have spent after it.
+        budget  of an account that is opened with this spend, if there is none.
+        marks   hashes of the public columns of the rows, by name; a release of other rows is
+                refused.
+
+        Facts, key, `shared` and `marks` must be public, never made of measurements: then whether
+        it is refused, sent again or drawn is the same for all measurements.
         """
         line, size = read_text(key, "key"), as_count(count, "count", least=1)
         digest = facts_hash(facts)
-        self._retire_up_to(line, known)
         found = None
         with self._store.reading():
             if budget is None or self._found() is not None:
@@ -270,8 +265,8 @@ class Account:
         """Noise for `release(y, source)` that spends `cost` and is written down before it leaves.
 
         cost   of each index (`cost_of`), or a function of the range (first, stop).
-        start  index of the first measurement (of step 0 of a stream). Left out: the next free one,
-               for measurements that were never handed in; a run that may start again states it.
+        start  index of the first measurement; None: the next free one. A run that may start again
+               states it.
         key    names the release among several of the same measurements: all of them count.
         known  the highest index that the analyst or a release file has.
         facts  public facts of the release, level=level.fingerprint at least.
@@ -331,7 +326,6 @@ class Account:
         return profile((segments_of(body_of(row)) for row in rows), start, stop)
 
     def _charged(self, cost: Cost, start: int, stop: int) -> dict[str, Any]:
-        """The body of an entry that spends; refused where the budget does not allow it."""
         if not isinstance(cost, Cost):
             raise InvalidInput("cost must be a privest.ledger.Cost.")
         balance, budget = self._require_open()
@@ -356,8 +350,8 @@ class Account:
         elif stop or found[0].top:
             self._retire(*found, max(stop, found[0].top))
 
-    def _retire_up_to(self, line: str, known: int | None) -> None:
-        """The analyst knows of indices up to `known` of a line: what is not here was lost."""
+    def retire_up_to(self, line: str, known: int | None) -> None:
+        """Retire indices that the analyst knows, up to `known` of a line, and this ledger lost."""
         if known is None:
             return
         stop = as_count(known, "known", least=-1) + 1
@@ -389,7 +383,6 @@ class Account:
         return start
 
     def _meets(self, line: str, start: int, stop: int) -> Row | None:
-        """The first entry of the line that shares an index with the range."""
         row = next(self._rows("AND line = ? AND stop > ? ORDER BY stop LIMIT 1", line, start), None)
         return row if row is not None and row.start is not None and row.start < stop else None
 
@@ -407,7 +400,6 @@ class Account:
                 )
 
     def _require_unchanged(self, since: int) -> None:
-        """Refuse a subject of which another process has spent after entry `since`."""
         clause = "AND seq > ? AND start IS NOT NULL ORDER BY seq LIMIT 1"
         row = next(self._rows(clause, since), None)
         if row is not None:
@@ -420,7 +412,6 @@ class Account:
     def _released(
         self, line: str, start: int, stop: int, facts: str, marks: Mapping[str, str] | None
     ) -> Written | None:
-        """The release of exactly this range; None if nothing was."""
         row = self._meets(line, start, stop)
         if row is None:
             return None
@@ -469,7 +460,6 @@ def _steps_cost(level: StreamLevel, first: int, stop: int) -> Cost:
 
 
 def as_subject(given: str) -> str:
-    """A name for an account."""
     name = read_text(given, "subject")
     if not name or len(name) > 200:
         raise InvalidInput("a subject is a text of 1 to 200 letters: a person, a table, a stream.")
@@ -482,6 +472,5 @@ def as_budget(given: Budget | float) -> Budget:
 
 
 def as_index_range(start: int, stop: int | None) -> tuple[int, int]:
-    """start ≤ index < stop, as whole numbers."""
     first = as_count(start, "start", least=0)
     return first, first + 1 if stop is None else as_count(stop, "stop", least=first + 1)

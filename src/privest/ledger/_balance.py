@@ -11,8 +11,17 @@ from typing import Any
 
 from privest.arrays import as_double
 from privest.errors import BudgetExceeded
-from privest.ledger._budget import LIMITS, Budget, Cost, sensitivity_words, short
-from privest.ledger._exact import Revealed, exact_text, read_number, read_whole
+from privest.ledger._budget import (
+    LIMITS,
+    Budget,
+    Cost,
+    Revealed,
+    exact_text,
+    read_number,
+    read_whole,
+    sensitivity_words,
+    short,
+)
 from privest.privacy import gdp
 from privest.records import Record, plain
 
@@ -24,13 +33,13 @@ Segment = tuple[int, int, Revealed]
 
 @dataclass(frozen=True)
 class Balance:
-    """An account after an entry: in every entry, so that nothing is summed from the start.
+    """An account after an entry; every entry has it.
 
-    budget   number of the entry that states the budget
-    trace    information summed over all indices; None: a release did not say
-    peak     the largest that was revealed of any index
-    top      one beyond the highest index that was ever spent on
-    floor    below it nothing is drawn: entries were lost, and what they revealed is not known
+    budget   number of the entry that states the budget.
+    trace    information summed over all indices; None: a release did not say.
+    peak     the largest that was revealed of any index.
+    top      one beyond the highest index that was ever spent on.
+    floor    below it nothing is drawn: entries were lost.
     """
 
     budget: int
@@ -69,10 +78,7 @@ class Balance:
 
 
 def profile(newest_first: Iterable[list[Segment]], start: int, stop: int) -> list[Segment]:
-    """The profile at start ≤ index < stop, by the newest entry that covers each index.
-
-    Cost: entries are read until the range is covered.
-    """
+    """The profile at start ≤ index < stop, by the newest entry that covers each index."""
     open_parts, found = [(start, stop)], []
     for segments in newest_first:
         for first, end, revealed in segments:
@@ -91,7 +97,6 @@ def profile(newest_first: Iterable[list[Segment]], start: int, stop: int) -> lis
 
 
 def peak_of(segments: list[Segment], first: Revealed = NOTHING) -> Revealed:
-    """The most that is revealed anywhere, in every unit."""
     return functools.reduce(Revealed.peak, (revealed for _, _, revealed in segments), first)
 
 
@@ -113,7 +118,6 @@ def added(before: list[Segment], cost: Cost, budget: Budget) -> list[Segment]:
 
 
 def merged(segments: list[Segment]) -> list[Segment]:
-    """Neighbours that are alike as one."""
     found = segments[:1]
     for a, b, revealed in segments[1:]:
         if revealed == found[-1][2]:
@@ -124,7 +128,6 @@ def merged(segments: list[Segment]) -> list[Segment]:
 
 
 def listed(segments: list[Segment]) -> list[list[Any]]:
-    """As they are written in an entry."""
     return [[a, b, revealed.to_list()] for a, b, revealed in segments]
 
 
@@ -154,7 +157,6 @@ def broken_limits(
 
 
 def _holds(unit: str, budget: Budget, revealed: Revealed, trace: Fraction | None) -> bool:
-    """Whether a limit is kept; one whose unit is not known is not kept."""
     limit = getattr(budget, unit)
     if limit is None:
         return True
@@ -175,7 +177,7 @@ def _spent(unit: str, revealed: Revealed, trace: Fraction | None) -> Fraction | 
 def _epsilon_holds(budget: Budget, revealed: Revealed) -> bool:
     """Pure ε adds; μ² of Gaussian releases adds; both: (ε, δ) of the latter plus the former; or ρ.
 
-    Each is a valid statement, so one of them is enough.
+    One of these valid statements is enough.
     """
     if revealed.rho is None:
         return False
@@ -212,8 +214,8 @@ def most_rho(epsilon: float, delta: float) -> float:
 
         ρα + ln(1/(αδ))/(α − 1) + ln(1 − 1/α) ≤ ε
 
-    holds for a ρ if it holds for one α > 1 (Canonne, Kamath and Steinke 2020, Prop. 12): the best
-    of a grid of α is taken, which is valid whatever the grid.
+    holds for a ρ if it holds for one α > 1 (Canonne, Kamath and Steinke 2020, Prop. 12); the best
+    of a grid of α is taken.
 
     >>> round(most_rho(5.2215, 1e-6), 4)
     0.5
@@ -252,7 +254,6 @@ def spent_epsilon(revealed: Revealed, delta: float) -> float | None:
 def require_within(
     subject: str, budget: Budget, balance: Balance, segments: list[Segment], before: list[Segment]
 ) -> None:
-    """Refuse a release that the budget does not allow, saying what is left."""
     units, where = broken_limits(budget, balance, segments)
     if where is None:
         return
@@ -294,7 +295,7 @@ def _for_people(
 class Amount(Record):
     """An amount spent, or left, in every unit; None where it is not known or not limited.
 
-    Exact fractions; `epsilon` is a double, to the safe side. `mu2` is μ² of Gaussian releases.
+    Exact fractions; `epsilon` is a double, to the safe side.
     """
 
     level: Fraction | None
@@ -306,7 +307,6 @@ class Amount(Record):
     sensitivity: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Doubles, for people and programs."""
         exact = ("level", "trace", "mu2", "rho")
         return {
             name: plain(as_double(value) if name in exact and value is not None else value)
@@ -314,8 +314,21 @@ class Amount(Record):
         }
 
 
+@dataclass(frozen=True)
+class Preview(Record):
+    """The cost of a release that was not made.
+
+    breaks     the limits that it would break.
+    spent      at most, of the indices of the release, after it; `remaining`: at least.
+    """
+
+    fits: bool
+    breaks: tuple[str, ...]
+    spent: Amount
+    remaining: Amount
+
+
 def amount_spent(budget: Budget, revealed: Revealed, trace: Fraction | None) -> Amount:
-    """All that was revealed, at one index or at most."""
     delta = None if budget.delta is None else float(budget.delta)
     epsilon = None if delta is None else spent_epsilon(revealed, delta)
     square = _spent("mu", revealed, trace)

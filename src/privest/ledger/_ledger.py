@@ -15,9 +15,18 @@ from privest.arrays import as_count
 from privest.errors import InvalidInput, LedgerError
 from privest.ledger._account import Account
 from privest.ledger._budget import Budget
-from privest.ledger._entries import Entry, Head, Written, as_entry, unpacked
 from privest.ledger._mark import Guard, first_of, make, marks_folder
-from privest.ledger._store import Row, Store, body_of, damaged
+from privest.ledger._store import (
+    Entry,
+    Head,
+    Row,
+    Store,
+    Written,
+    as_entry,
+    body_of,
+    damaged,
+    unpacked,
+)
 from privest.ledger._verify import verify_rows
 
 BUSY = 30.0  # seconds to wait for other writers
@@ -27,11 +36,10 @@ FORMAT = "privest ledger export 1"
 class Ledger:
     """Budgets of subjects and what was spent of them, in a file that survives a crash.
 
-    A spend is on disk, and so are the released integers, before anybody sees them: a crash sends
-    the same numbers again and never draws twice. Several processes may use one ledger. Beside the
-    file, a mark elsewhere (`marks`, else $PRIVEST_STATE_HOME, $XDG_STATE_HOME/privest/ledgers)
-    records how far it had come: an old copy, or a copy used by two, may be read and spends nothing,
-    until `recover` or `adopt`. Raises LedgerError where the file cannot be trusted or written.
+    A spend and its released integers are on disk before anybody sees them: a crash sends the same
+    numbers again and never draws twice. Several processes may use one ledger. A mark elsewhere
+    (`marks`, else $PRIVEST_STATE_HOME, $XDG_STATE_HOME/privest/ledgers) records how far it had
+    come: an old copy, or a copy used by two, spends nothing until `recover` or `adopt`.
 
     >>> import tempfile
     >>> from privest.ledger import Cost
@@ -80,10 +88,7 @@ class Ledger:
     # --- accounts -------------------------------------------------------------------------------
 
     def account(self, subject: str, *, budget: Budget | float | None = None) -> Account:
-        """The account of a subject; with a budget (a number: a level) it is opened.
-
-        The budget of an account that is open must be the same: `Account.change_budget` changes it.
-        """
+        """The account of a subject; with a budget (a number: a level) it is opened."""
         found = Account(self, subject)
         if budget is not None:
             found.open(budget)
@@ -117,10 +122,7 @@ class Ledger:
             return Written(*numbers, as_entry(row), resent=True)
 
     def export(self) -> str:
-        """All entries as JSON, with their hashes; without the key and the released integers.
-
-        Exact numbers are texts m·2^e.
-        """
+        """All entries as JSON; exact numbers are texts m·2^e. Without key and released integers."""
         entries = [one.to_dict() for one in self.history()]
         record = {"format": FORMAT, **self.head.to_dict(), "entries": entries}
         return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
@@ -134,10 +136,9 @@ class Ledger:
             return Head(self.id, *self._store.head)
 
     def verify(self, head: Head | None = None) -> Head:
-        """Check everything: pages, chain, totals recomputed, numbers, key, mark; one pass.
+        """Check pages, chain, totals, numbers, key and mark; LedgerError names the first error.
 
-        `head`: one that was noted earlier; it must be part of this history.
-        Raises LedgerError naming the first thing that is wrong.
+        head  noted earlier: it must be part of this history.
         """
         with self._store.reading() as connection:
             self._store.check_pages()
@@ -184,8 +185,9 @@ class Ledger:
     # --- after a loss ---------------------------------------------------------------------------
 
     def adopt(self) -> Entry:
-        """This file is the one to go on with: it was moved, restored without loss, or its mark is
-        gone. Any other copy is refused from now on. Refused for a file that is behind its mark.
+        """Go on with a file that was moved or restored without loss, or whose mark is gone.
+
+        Any other copy is refused from now on.
         """
         with self._store.writing():
             mark = self._guard.file.read_if_whole()
@@ -202,9 +204,8 @@ class Ledger:
     def recover(self, highest: Mapping[str, int]) -> Entry:
         """Go on with an old copy: nothing is drawn again up to `highest[subject]`.
 
-        State for every account the highest index that was released, from release files or the
-        analyst (−1 for none). The spending of the lost entries is unknown: indices up to there are
-        retired, and a trace budget counts as used up.
+        State for every account the highest index that was released (−1 for none). Indices up to
+        there are retired, and a trace budget counts as used up.
         """
         with self._store.writing():
             accounts = {str(row.subject) for row in self._store.rows("WHERE kind = 'account'")}

@@ -1,8 +1,7 @@
 """The high-water mark of a ledger: how far it had come, kept outside of its file.
 
-A ledger that was restored from a backup looks whole; that it is behind its mark is the only sign.
-One small file a ledger, two slots that are written in turn: a write that is cut short spoils one of
-them, the other still stands, and a mark costs one fsync.
+A ledger that was restored from a backup looks whole, but is behind its mark. Two slots are written
+in turn: a write that is cut short spoils one of them, and a mark costs one fsync.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ STATE = "PRIVEST_STATE_HOME"  # the folder of marks, for whoever keeps them else
 
 @dataclass(frozen=True)
 class Mark:
-    """Entry number and hash that a ledger had reached, and which file that was."""
-
     ledger: str
     instance: str
     sequence: int
@@ -70,7 +67,6 @@ def path_hash(path: Path) -> str:
 def mark_of(
     path: Path, ledger: str, instance: str, sequence: int, digest: str, at: Path | None = None
 ) -> Mark:
-    """The mark of the file that is there now; `at`: where it will be."""
     found = os.stat(path)
     place = path_hash(path if at is None else at)
     return Mark(ledger, instance, sequence, digest, place, found.st_dev, found.st_ino)
@@ -83,7 +79,6 @@ class MarkFile:
         self.path = folder / ledger
 
     def begin(self, mark: Mark) -> None:
-        """A new mark; an old one of the same ledger is replaced."""
         try:
             with atomic_file(self.path, permissions=OWNER_ONLY) as file:
                 file.write(_slot(mark) * 2)
@@ -91,7 +86,6 @@ class MarkFile:
             raise self._failed("written", error) from None
 
     def read(self) -> Mark | None:
-        """The mark, None if there is none."""
         try:
             descriptor = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -114,7 +108,7 @@ class MarkFile:
     def advance(self, sequence: int, digest: str, instance: str) -> None:
         """Entry `sequence` is on disk: the mark goes there, unless it is beyond already.
 
-        It is forced to disk either way: whoever wrote it may have been killed before that.
+        It is forced to disk either way: its writer may have been killed before that.
         """
         try:
             descriptor = os.open(self.path, os.O_RDWR)
@@ -167,7 +161,7 @@ class MarkFile:
 def left_behind(folder: Path, path: Path, *, least: int = 2) -> Mark | None:
     """The mark of a ledger that was at `path` and had `least` entries; None if none was.
 
-    One entry is the beginning: a ledger that was being made when the process was killed.
+    A ledger of one entry was being made when its process was killed.
     """
     try:
         names = os.listdir(folder)
@@ -192,7 +186,6 @@ def _slot(mark: Mark) -> bytes:
 
 
 def _read_slot(data: bytes) -> Mark | None:
-    """None for what was not written whole."""
     digest, text = data[:64], data[64:].rstrip(b" \n")
     if hashlib.sha256(text).hexdigest().encode() != digest:
         return None
@@ -223,8 +216,9 @@ class Guard:
 
     @contextlib.contextmanager
     def spending(self) -> Iterator[None]:
-        """A transaction that spends, or finds what was. When it ends, entry and mark are on disk:
-        a process may have been killed between the two, so the mark is written in any case.
+        """A transaction that spends, or finds what was; then entry and mark are on disk.
+
+        A process may have been killed between the two: the mark is written in any case.
         """
         with self.store.writing():
             instance = self.require()
@@ -233,7 +227,6 @@ class Guard:
         self.file.advance(sequence, digest, instance)
 
     def begin(self, row: Row) -> None:
-        """A mark at an entry that adopts the file."""
         path = self.store.path
         self.file.begin(mark_of(path, self.ledger, body_of(row)["instance"], row.seq, row.hash))
 
@@ -243,10 +236,7 @@ class Guard:
         return row is None or row.hash != mark.hash
 
     def require(self) -> str:
-        """Refuse an old copy, a copy that is used by two, and a ledger whose mark is elsewhere.
-
-        Within a transaction; returns the instance.
-        """
+        """The instance; refuses an old copy, a copy used by two, and a mark that is elsewhere."""
         clause = "WHERE kind IN ('created', 'adopted') ORDER BY seq DESC LIMIT 1"
         instance = str(body_of(next(self.store.rows(clause)))["instance"])
         mark, path = self.file.read(), self.store.path
@@ -317,10 +307,9 @@ def first_of(store: Store) -> tuple[str, str]:
 
 
 def discard(path: str | os.PathLike[str], *, marks: str | os.PathLike[str] | None = None) -> None:
-    """Delete a ledger and its mark: what it knew is lost.
+    """Delete a ledger and its mark, for measurements that were never private (a demonstration).
 
-    For measurements that are no longer there or were never private (a demonstration). A ledger
-    made in its place gives everybody a new budget; deleting the file alone does not.
+    A ledger made in its place gives everybody a new budget; deleting the file alone does not.
     """
     place, folder = Path(path).resolve(), marks_folder(marks)
     try:

@@ -1,7 +1,4 @@
-"""The cost of a real release, and a source of noise that pays it first.
-
-The numbers that the source returns are in the ledger before it returns.
-"""
+"""The cost of a real release, and a source of noise that pays it first."""
 
 from __future__ import annotations
 
@@ -15,9 +12,8 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, as_choice, as_count
 from privest.errors import InvalidInput
 from privest.lattice import GRID, Coin
-from privest.ledger._budget import Cost
-from privest.ledger._entries import Entry, Integers
-from privest.ledger._exact import Matrix, Runs
+from privest.ledger._budget import Cost, Matrix, Runs
+from privest.ledger._store import Entry, Integers
 from privest.linalg import PSD, Blocks
 from privest.mechanism.source import (
     Added,
@@ -54,10 +50,8 @@ class LedgerSource(Source):
 
     Index start + at of the account is the first that a release reveals: of a stream its steps, else
     the entries of the vector (one index where the cost is a matrix). A release that is in the
-    ledger is sent again as it was, whatever the measurements are now, and NaN where they were
-    missing then: `resent`. `entry` is the last entry. `facts` are public (level, name of a column):
-    with others the range is refused. `marks` are hashes of the public columns of the rows of the
-    next release, as in `Account.spend_and_write`.
+    ledger is sent again as it was, NaN where measurements were missing then: `resent`. `facts` and
+    `marks` of the next release are as in `Account.spend_and_write`; `entry` is the last entry.
     """
 
     simulated = False
@@ -95,17 +89,9 @@ class LedgerSource(Source):
         fingerprint: str | None = None,
     ) -> Array:
         """The release of before, else a new one that is now in the ledger."""
-        given = shown if callable(shown) else numbers(shown)
-        size = shape_of(given) if shape is None and not callable(given) else shape
-        if size is None:
-            size = shape_of(numbers(given))
+        size = shape_of(numbers(shown)) if shape is None else shape
         first = None if self.start is None else self.start + at
         count = self._indices(size, sizes)
-        cost = self.cost
-        if callable(cost):
-            if first is None:
-                raise InvalidInput("costs that change with the index need start=.")
-            cost = cost(first, first + count)
         facts = self.facts | {
             "shape": list(size), "sizes": None if sizes is None else list(sizes),
             "law": law_fact(law), "grid": self.grid, "clip": clip_fact(clip),
@@ -114,25 +100,33 @@ class LedgerSource(Source):
 
         def draw() -> tuple[Integers, Flags | None]:
             values = self.source.add_noise(
-                given, shape=size, at=at, sizes=sizes, law=law, clip=clip, fingerprint=fingerprint
+                shown, shape=size, at=at, sizes=sizes, law=law, clip=clip, fingerprint=fingerprint
             )
             absent = ~np.isfinite(values)  # no other float becomes an integer
             integers = np.rint(np.where(absent, 0.0, values) / self.grid).astype(np.int64)
             return integers, absent if absent.any() else None
 
+        cost = self._cost(first, count)
+        self.account.retire_up_to(self.key, self.known)
         written = self.account.spend_and_write(
-            cost, first, count, facts, draw, key=self.key, known=self.known, marks=self.marks
+            cost, first, count, facts, draw, key=self.key, marks=self.marks
         )
-        if written.resent and callable(given):
-            numbers(given)  # a stream keeps its measurements, whatever is sent
+        if written.resent:
+            numbers(shown)  # a stream keeps its measurements, whatever is sent
         self.entry, self.resent = written.entry, written.resent
         values = np.asarray(written.integers * self.grid)
         if written.missing is not None:
             values[written.missing] = np.nan
         return values
 
+    def _cost(self, first: int | None, count: int) -> Cost:
+        if not callable(self.cost):
+            return self.cost
+        if first is None:
+            raise InvalidInput("costs that change with the index need start=.")
+        return self.cost(first, first + count)
+
     def _indices(self, shape: tuple[int, ...], sizes: Sequence[int] | None) -> int:
-        """How many indices of the account a release covers."""
         if sizes is not None:
             return len(sizes)
         information = None if callable(self.cost) else self.cost.information
@@ -169,16 +163,14 @@ def cost_of(
 ) -> Cost:
     """The cost of a real release at a level, at each index.
 
-    An index of a `PrivacyLevel` is a measurement. An index of a stream is a step, and its cost is
-    that of all that is ever revealed of its measurement, the diagonal block of the FINAL S̄: a
-    later step that looks back spends budget of earlier measurements, and is paid for ahead. So the
-    costs of steps 0..k−1 add up to no less than tr S̄_k. `start` ≤ step < `stop`: these steps only.
+    An index of a `PrivacyLevel` is a measurement, one of a stream a step. A step costs all that is
+    ever revealed of its measurement, the diagonal block of the FINAL S̄: a later step that looks
+    back is paid for ahead, and the costs of steps 0..k−1 add up to no less than tr S̄_k.
+    `start` ≤ step < `stop`: these steps only.
 
-    With `sensitivity`: μ² and ρ of the release on the grid, shifts rounded up, or, for the law
-    "laplace", a pure ε. `statement`: that of a mechanism (`statement()`), which knows its range
-    better where a level mixes measurements; without it, steps of which a part is missing may reveal
-    the rest (they cost the information of a whole step). A `lattice.Coin`, whose own level is at
-    most `level`, has a pure ε for two values as far apart as its ends: the sensitivity is that.
+    sensitivity  for μ² and ρ on the grid, shifts rounded up, or a pure ε for the law "laplace".
+    statement    of a mechanism, which knows its range better where a level mixes measurements.
+    law          a `lattice.Coin`, whose level is at most `level`, has a pure ε for its two ends.
 
     >>> cost = cost_of(4.0, sensitivity=0.5)
     >>> float(cost.information), float(cost.mu2)

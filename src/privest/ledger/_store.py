@@ -1,12 +1,12 @@
 """The file of a ledger: SQLite, entries that are only ever added, each bound to the one before.
 
-Every connection: write-ahead log, synchronous = FULL (a commit returns when it is on disk), checked
-after setting. Whatever SQLite complains about becomes one LedgerError, and nothing is released.
+Every connection has a write-ahead log and synchronous = FULL: a commit returns when it is on disk.
 """
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import json
 import os
@@ -16,13 +16,20 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from privest.errors import LedgerError, PrivestError
+import numpy as np
+from numpy.typing import NDArray
+
+from privest.arrays import Array, Flags
+from privest.errors import InvalidInput, LedgerError, PrivestError
 from privest.files import OWNER_ONLY, make_folder, sync_folder
+from privest.ledger._budget import Budget, Cost
 from privest.reading import parse_json
+from privest.records import Record, plain
 
 APPLICATION, VERSION = 0x70764C67, 1  # "pvLg"
 FIRST = "0" * 64  # what the first entry follows
@@ -35,6 +42,7 @@ NETWORK = {
     "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "pvfs2", "smb3",
     "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 }  # fmt: skip
+Integers = NDArray[np.int64]
 COLUMNS = "seq, time, kind, subject, line, start, stop, of, body, numbers, hash"
 
 _NEVER = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
@@ -59,8 +67,6 @@ SCHEMA = (
 
 
 class Row(NamedTuple):
-    """An entry as it is in the file."""
-
     seq: int
     time: int  # microseconds since 1970
     kind: str
@@ -80,9 +86,106 @@ class Row(NamedTuple):
 
 
 def body_of(row: Row) -> dict[str, Any]:
-    """The content of an entry, as it was written."""
     found: dict[str, Any] = parse_json(row.body, f"entry {row.seq} of the ledger")
     return found
+
+
+# --- entries --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Head(Record):
+    """The last entry of a ledger; noted elsewhere, it shows that a file was rewritten or is old."""
+
+    ledger: str
+    sequence: int
+    hash: str
+
+    def __str__(self) -> str:
+        return f"{self.ledger}:{self.sequence}:{self.hash}"
+
+
+@dataclass(frozen=True)
+class Entry(Record):
+    """One entry, of start ≤ index < stop of `subject`.
+
+    kind   created, account, raised, spent, retired or adopted; of privest 0.2 also reserved and
+           completed, `of` the reservation.
+    key    names the release among those of the subject.
+    facts  SHA-256 of the public facts of the release; `marks`: of the public columns of its rows.
+    """
+
+    sequence: int
+    time: str
+    kind: str
+    subject: str | None
+    key: str | None
+    start: int | None
+    stop: int | None
+    of: int | None
+    cost: Cost | None
+    budget: Budget | None
+    facts: str | None
+    hash: str
+    marks: Mapping[str, str] | None = field(default=None, hash=False)
+
+
+def as_entry(row: Row) -> Entry:
+    body = body_of(row)
+    cost, budget = body.get("cost"), body.get("budget")
+    when = datetime.datetime.fromtimestamp(row.time / 1e6, datetime.UTC)
+    kind = "retired" if row.kind == "burnt" else row.kind  # the file keeps the word of 0.1
+    return Entry(
+        row.seq, when.isoformat(), kind, row.subject, row.line, row.start, row.stop, row.of,
+        None if cost is None else Cost.from_dict(cost),
+        None if budget is None else Budget.from_dict(budget),
+        body.get("facts"), row.hash, body.get("marks"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Written(Record):
+    """Released integers that are on disk, and the entry that holds them.
+
+    resent   the range was released already: nothing was spent.
+    missing  True where nothing was released (their integers are 0), or None.
+    """
+
+    integers: Integers
+    missing: Flags | None
+    entry: Entry
+    resent: bool
+
+
+def packed(integers: Array | Integers, missing: Flags | None) -> tuple[bytes, dict[str, Any]]:
+    given = np.asarray(integers)
+    if given.dtype != np.int64:
+        raise InvalidInput(f"released numbers must be int64; received {given.dtype}.")
+    if missing is not None and missing.shape != given.shape:
+        raise InvalidInput("missing must have the shape of the released numbers.")
+    data = given.astype("<i8").tobytes()
+    if missing is not None:
+        data += np.packbits(missing.ravel()).tobytes()
+    return data, {"shape": list(given.shape), "missing": missing is not None}
+
+
+def unpacked(data: bytes, layout: Mapping[str, Any]) -> tuple[Integers, Flags | None]:
+    shape = tuple(layout["shape"])
+    count = int(np.prod(shape, dtype=np.int64))
+    integers = np.frombuffer(data, "<i8", count).astype(np.int64).reshape(shape)
+    if not layout["missing"]:
+        return integers, None
+    bits = np.unpackbits(np.frombuffer(data, np.uint8, offset=8 * count), count=count)
+    return integers, bits.astype(bool).reshape(shape)
+
+
+def facts_hash(facts: Mapping[str, Any]) -> str:
+    """SHA-256 of the public facts of a release."""
+    text = json.dumps(plain(dict(facts)), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+# --- the database ---------------------------------------------------------------------------------
 
 
 class Store:
@@ -155,7 +258,6 @@ class Store:
     # --- rows -----------------------------------------------------------------------------------
 
     def rows(self, clause: str, *values: object) -> Iterator[Row]:
-        """Rows by an SQL clause of this module's callers."""
         assert self._connection is not None
         found = self._connection.execute(f"SELECT {COLUMNS} FROM entries {clause}", values)
         return map(Row._make, found)
@@ -197,7 +299,6 @@ class Store:
         place: tuple[int | None, int | None] = (None, None),
         numbers: bytes | None = None,
     ) -> Row:
-        """Add an entry within a `writing` transaction."""
         assert self._connection is not None
         last, previous = self._seen
         digest = None if numbers is None else hashlib.sha256(numbers).hexdigest()
@@ -224,7 +325,6 @@ class Store:
         return now
 
     def numbers(self, row: Row) -> bytes:
-        """The integers of an entry, as they were written."""
         assert self._connection is not None
         found = self._connection.execute("SELECT data FROM numbers WHERE seq = ?", (row.seq,))
         data = (found.fetchone() or [b""])[0]
@@ -304,8 +404,8 @@ def create(
 ) -> None:
     """A new ledger with its first entry, there whole or not at all.
 
-    `ready` is called with the file, which has another name yet, before it gets its own.
-    Raises FileExistsError where another process was quicker.
+    `ready` is called with the file before it gets its name. Raises FileExistsError where another
+    process was quicker.
     """
     make_folder(path)
     require_local(path.parent)
@@ -343,7 +443,6 @@ def create(
 
 
 def damaged(path: Path, what: str) -> LedgerError:
-    """The error of a ledger that cannot be trusted."""
     return LedgerError(
         f"the ledger {path} is damaged: {what}. Nothing is released from it. Put back its newest "
         "copy, and state what was released since (recover)."
@@ -400,7 +499,6 @@ def file_system(path: Path) -> str | None:
 
 
 def require_local(path: Path) -> None:
-    """Refuse a network file system."""
     kind = file_system(path)
     if kind in NETWORK:
         raise LedgerError(

@@ -18,10 +18,8 @@ from privest.ledger._balance import (
     profile,
     segments_of,
 )
-from privest.ledger._budget import Budget, Cost
-from privest.ledger._entries import unpacked
-from privest.ledger._exact import Revealed
-from privest.ledger._store import FIRST, Row, Store, body_of, damaged
+from privest.ledger._budget import Budget, Cost, Revealed
+from privest.ledger._store import FIRST, Row, Store, body_of, damaged, unpacked
 
 
 class _Wrong(Exception):
@@ -30,21 +28,17 @@ class _Wrong(Exception):
 
 @dataclass
 class _Account:
-    """One account, summed up from its entries and from nothing else."""
-
     balance: Balance
     budget: Budget
     history: list[list[Segment]] = field(default_factory=list)  # of the entries that spent
     lines: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def before(self, start: int, stop: int) -> list[Segment]:
-        """The profile of a range."""
         if start >= self.balance.top:
             return [(start, stop, Revealed())]
         return profile(reversed(self.history), start, stop)
 
     def take(self, line: str, start: int, stop: int) -> None:
-        """A range of a release line, which no other may meet."""
         ranges = self.lines.setdefault(line, [])
         at = bisect.bisect(ranges, (start, stop))
         for a, b in ranges[max(at - 1, 0) : at + 1]:

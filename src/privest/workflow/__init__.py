@@ -31,7 +31,6 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    """Modules are loaded when a name of theirs is first asked for."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f"privest.{_HOME[name]}"), name)

@@ -66,7 +66,6 @@ class Account:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger, made if need be."""
         if self._ledger is None:
             self._ledger = Ledger(self.path)
         return self._ledger
@@ -151,7 +150,6 @@ class Account:
         return Spending(**facts, known=True, earlier=tuple(self._releases()), **own)
 
     def _refusal(self, plan: Terms, folder: Path, again: bool) -> str | None:
-        """Why a release would be refused now; None: it would not be."""
         ledger = self.path if self._ledger is None else self._ledger
         try:
             with Account(ledger, self.subject, self.budget, again=again) as same:
@@ -174,7 +172,6 @@ class Account:
                 )
 
     def _require_within(self, plan: Terms, stated: Budget | None) -> None:
-        """Refuse what is beyond the budget: `stated` of an account, or that of a new one."""
         if stated is None:
             left = left_of(self._budget(plan), None, plan)["remaining"]
             fits = left is None or left >= 0
@@ -237,7 +234,6 @@ class Account:
         return None
 
     def is_paid(self, sha256: str) -> bool:
-        """Whether a table is known to be in the ledger."""
         try:
             return self._entry_of(sha256) is not None
         except LedgerError:
@@ -256,7 +252,6 @@ class Account:
         return replace(charged, signature=self.ledger.sign(charged.signed_text))
 
     def _budget(self, plan: Terms) -> Budget:
-        """The budget of an account that is opened now."""
         if self.budget is not None:
             return as_budget(self.budget)
         own, pure = plan.information, plan.cost
@@ -285,7 +280,6 @@ class Account:
 
 
 def _facts(found: TableRelease) -> dict[str, object]:
-    """The choices of a release."""
     facts = found.to_dict()
     return {name: facts[name] for name in ("plan", "columns", "grid")}
 
@@ -302,7 +296,6 @@ def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
 
 
 def account_name(spec: Spec) -> str:
-    """The usual name of an account: the target and the name of the data."""
     return f"{', '.join(spec.targets)} of {Path(spec.data).name}"
 
 
@@ -314,7 +307,6 @@ class PublicRows:
         self._digest, self._different = hashlib.sha256(), np.zeros((0, features))
 
     def through(self, blocks: Iterator[Sequence[AnyArray]]) -> Iterator[Sequence[AnyArray]]:
-        """The blocks as they are."""
         for block in blocks:
             if self.features:
                 self._add(np.column_stack(block[: self.features]) + 0.0)  # −0 is 0

@@ -135,7 +135,6 @@ FORMS: dict[str, Rows | Aggregate] = {"rows": Rows(), "aggregate": Aggregate()}
 
 
 def _design(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> SumDesign:
-    """Of the rows of a table; of persons their rows over how many they have."""
     if persons is None:
         return sum_design(rows, triangle)
     scaled, inner = person_rows(rows, persons), np.zeros_like(triangle)
@@ -169,7 +168,6 @@ class LeavingSums(Leaving):
     def write(
         self, release: TableRelease, file: BinaryIO, blocks: Blocks
     ) -> tuple[int, tuple[Published, ...]]:
-        """Into a draft: how many rows there were, and what is published."""
         for _ in blocks:
             pass
         found = self.released()
@@ -247,7 +245,6 @@ class LeavingSums(Leaving):
 
 
 def _require_common(names: Sequence[str], design: SumDesign) -> None:
-    """Refuse a matrix in which the features of a few people can be read."""
     for name, size in zip(names, np.diagonal(design.sums.features)):
         if "=" in name and size < FEWEST:
             raise InvalidInput(
@@ -266,7 +263,7 @@ def _published(
     if family != "gaussian":
         theta, variance = np.full(n, np.nan), np.full(n, np.inf)
         with contextlib.suppress(NotIdentifiable):  # it leaves, and is charged, without a root too
-            theta, covariance, _ = solve_scores(design, drawn.sums, own.level, family)
+            theta, covariance = solve_scores(design, drawn.sums, own.level, family)
             variance = np.diagonal(covariance).copy()
         freedom, kind = np.full(n, np.inf), SCORES
     else:
@@ -367,7 +364,6 @@ class Published:
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; what is not finite is null: no estimate, or normal intervals."""
         found: dict[str, Any] = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
         for name in NUMBERS:
             own = getattr(self, name).tolist()
@@ -376,7 +372,6 @@ class Published:
 
     @classmethod
     def from_dict(cls, given: object, n: int) -> Published:
-        """Every field checked."""
         shown = [name for name in SHOWN if isinstance(given, Mapping) and name in given]
         record = read_fields(given, FIELDS | dict.fromkeys(shown, read_number), "sums")
         for name, unknown in NUMBERS.items():

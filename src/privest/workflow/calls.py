@@ -103,7 +103,6 @@ def means_by(
 
 
 def _split(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fields of the model, and of the privacy section."""
     model = {one.name for one in fields(Model)} - {"target", "features", "formula", "categories"}
     privacy = {one.name for one in fields(Privacy)} - {"range"}
     unknown = sorted(set(given) - model - privacy)

@@ -74,7 +74,6 @@ def undo_clipping(found: TableEstimate, limits: Range, errors: str = "auto") -> 
 
 
 def worst_bias(bias: Array, errors: Array) -> float:
-    """The largest bias of a coefficient, in its standard errors."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.nan_to_num(np.abs(bias) / errors, nan=0.0).max())
 
@@ -115,7 +114,6 @@ def _left_biased(plain: TableEstimate) -> TableEstimate:
 
 
 def _unbounded(plain: TableEstimate, side: str) -> TableEstimate:
-    """Least squares of what was clipped, with infinite errors."""
     n = len(plain.names)
     return replace(
         _left_biased(plain),
@@ -170,7 +168,6 @@ def _variance(found: TableEstimate) -> float:
 
 
 def _fitted(found: TableEstimate, limits: Range, *, known: bool) -> ClippedResult:
-    """θ̂ by the likelihood of clipped values."""
     release, variance = found.release, found.release.column.residual_variance
     freedom, ends = freedom_of(release), _ends_of(found.release, limits)
 
@@ -192,7 +189,6 @@ def _fitted(found: TableEstimate, limits: Range, *, known: bool) -> ClippedResul
 
 
 def _of_likelihood(plain: TableEstimate, fit: ClippedResult, *, stated: bool) -> TableEstimate:
-    """The estimate with what the likelihood found in place of least squares."""
     fit = _robust(fit)
     known = {field.name: getattr(fit, field.name) for field in fields(Estimate)}
     return replace(
@@ -221,7 +217,6 @@ def _robust(fit: ClippedResult) -> ClippedResult:
 
 
 def _assumed(check: ClippedCheck) -> str:
-    """The assumptions of the intervals, and whether the release contradicts them."""
     against = ""
     if check.p < CONTRADICTED:
         against = (

@@ -53,8 +53,6 @@ def person_rows(release: TableRelease) -> Iterator[tuple[Array, Array, Array, In
 
 
 class _People:
-    """The persons of a release, gone through once or twice."""
-
     def __init__(self, release: TableRelease) -> None:
         unit = release.unit
         assert isinstance(unit, Person)

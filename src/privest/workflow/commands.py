@@ -10,8 +10,6 @@ from privest.workflow.account import LEDGER
 
 
 class Commands(NamedTuple):
-    """A line for each step."""
-
     plan: str
     release: str
     verify: str

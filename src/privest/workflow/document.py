@@ -95,7 +95,6 @@ class ReleasedRows:
 
     @property
     def shown(self) -> ReleasedRows:
-        """Without rows of level 0."""
         if self.levels is None or (self.levels > 0).all():
             return self
         kept = self.levels > 0
@@ -106,7 +105,6 @@ class ReleasedRows:
 
 
 def library_of(data: object) -> str:
-    """The library of a table; pandas where it is of none."""
     return "polars" if type(data).__module__.partition(".")[0] == "polars" else "pandas"
 
 
@@ -161,7 +159,6 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def fingerprint(self) -> str:  # type: ignore[override]
-        """Of the level of its column."""
         from privest.privacy import StreamLevel
 
         return StreamLevel.constant(self.column.level).fingerprint
@@ -173,13 +170,11 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def warning(self) -> str | None:
-        """The warning of a simulation."""
         return WARNING if self.simulated else None
 
     # --- the header -----------------------------------------------------------------------------
 
     def _facts(self) -> dict[str, Any]:
-        """All of the header but checksum and signature."""
         columns = []
         for one in self.columns:
             slope, offset = (1.0, 0.0) if self.sums else self.scale(one)
@@ -209,7 +204,6 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def signed_text(self) -> bytes:
-        """The text that a signature is of."""
         return f"{self.KIND} {VERSION} {self.checksum}".encode()
 
     def to_dict(self) -> dict[str, Any]:
@@ -218,7 +212,6 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def text(self) -> str:
-        """The text of the header's file."""
         return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
 
     @classmethod
@@ -299,7 +292,6 @@ class TableRelease(ReleaseRecord, Terms):
             yield block
 
     def _require_values(self, z: Array) -> None:
-        """Whole numbers of a real release; bits of randomised response."""
         where = self.table if self.path is None else self.path
         self.distribution.require(z, where)
         if not self.simulated and not ((np.trunc(z) == z) & (np.abs(z) <= MOST)).all():
@@ -329,7 +321,6 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def library(self) -> str:
-        """Of the frames that it is shown as."""
         return "pandas" if self.memory is None else self.memory.library
 
     def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
@@ -362,7 +353,6 @@ class TableRelease(ReleaseRecord, Terms):
 
 
 def read_hash(given: object, name: str) -> str:
-    """64 hexadecimal digits."""
     text = read_text(given, name)
     if not re.fullmatch("[0-9a-f]{64}", text):
         raise InvalidInput(f"{name} must be 64 hexadecimal digits.")
@@ -392,7 +382,6 @@ COLUMN = {
 
 
 def checksum_of(facts: Mapping[str, Any]) -> str:
-    """SHA-256 of sorted compact JSON."""
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -425,7 +414,6 @@ def _of_sections(given: Mapping[str, Any]) -> TableRelease:
 def _sums(
     given: Mapping[str, Any], model: Model, privacy: Privacy, n: int
 ) -> tuple[Published, ...]:
-    """The sums of each column of an aggregate release; () of rows."""
     if privacy.form == "rows":
         if "sums" in given:
             raise InvalidInput("sums are of the aggregate form: the header was changed.")
@@ -448,7 +436,6 @@ def _columns(given: object) -> tuple[Column, ...]:
 
 
 def _require_whole(found: TableRelease, facts: Mapping[str, Any]) -> None:
-    """Refuse fields that do not fit each other."""
     model, n = found.model, len(found.coefficients)
     targets, beside = tuple(one.target for one in found.columns), found.beside
     persons = {model.person is None, found.persons is None, found.most is None}
@@ -557,7 +544,6 @@ def read_release(path: str | Path) -> TableRelease:
 
 
 def parsed_document(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """The JSON of a document's file."""
     if not os.path.isfile(file):  # nor a pipe, which would be waited for
         raise InvalidInput(
             "there is no such file: a release is a table and its header, side by side."

@@ -86,7 +86,6 @@ def estimate(
 
 
 def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
-    """The same release of a smaller model."""
     if not release.sums:
         raise InvalidInput(
             "rows leave with all their features: estimate from the columns that you want."
@@ -158,7 +157,6 @@ def _of_columns(release: TableRelease, errors: str) -> TableEstimate:
 
 
 def _freedom(part: TableEstimate) -> Array:
-    """Degrees of freedom, one a coefficient; infinite where errors are normal."""
     known = np.inf if part.degrees_of_freedom is None else part.degrees_of_freedom
     return np.broadcast_to(np.asarray(known, dtype=np.float64), len(part.names))
 
@@ -191,5 +189,4 @@ def _joint(release: TableRelease, parts: Sequence[TableEstimate]) -> Joint:
 
 
 def one_column(release: TableRelease, column: Column) -> TableRelease:
-    """The release of one of several columns, as if it were alone."""
     return replace(release, columns=(column,))

@@ -70,7 +70,6 @@ class FirstPass:
 
 
 def first_pass(release: TableRelease) -> FirstPass:
-    """One look at all rows, without weights."""
     sums, n, rows = new_sums_of(release), len(release.names), 0
     for part in release.blocks():
         sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0))
@@ -82,7 +81,6 @@ def first_pass(release: TableRelease) -> FirstPass:
 
 
 def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, SecondPass | None]:
-    """The errors, and the second look at the rows where there was one."""
     scatter = first.scatter
     few = scatter is None or scatter.freedom < ENOUGH
     pooled = few and release.column.reference_rows is not None
@@ -111,7 +109,6 @@ def _without_privacy(release: TableRelease, first: FirstPass, scatter: Scatter) 
 
 
 def _estimate_huber(release: TableRelease, first: FirstPass) -> TableEstimate:
-    """Where some values are wild."""
     scatter = first.scatter
     if scatter is None:
         raise too_few(release)
@@ -122,13 +119,11 @@ def _estimate_huber(release: TableRelease, first: FirstPass) -> TableEstimate:
 
 
 def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
-    """The rows again, without weights."""
     added = added_of(release)
     return (WeightedRows(part.H, part.z[:, 0], 1.0, added) for part in release.blocks())
 
 
 def too_few(release: TableRelease) -> InvalidInput:
-    """The sentence where no degrees of freedom are left."""
     stated = release.column.residual_variance is not None and release.column.reference_rows is None
     instead = "Take errors 'stated', by the stated residual variance, or ask" if stated else "Ask"
     return InvalidInput(
@@ -177,7 +172,6 @@ def said_of_noise(
 
 
 def estimated(release: TableRelease, estimate: Array, errors: Errors, **more: Any) -> TableEstimate:  # noqa: ANN401
-    """The estimate of a release, with what else is known of it."""
     return TableEstimate(
         value=estimate, **errors.fields(), names=release.names, simulated=release.simulated,
         rows=release.rows, dropped=release.dropped, release=release, **more,
@@ -188,7 +182,6 @@ def estimated(release: TableRelease, estimate: Array, errors: Errors, **more: An
 
 
 def new_sums_of(release: TableRelease) -> RunningLeastSquares:
-    """Sums for the coefficients of a release."""
     n = len(release.names)
     return RunningLeastSquares(n, rank_tolerance(n))
 
@@ -216,7 +209,6 @@ def freedom_of(release: TableRelease) -> int | None:
 
 
 def require_rows(release: TableRelease, rows: int) -> None:
-    """Refuse a table that has not as many rows as its header says."""
     if rows != release.rows:
         raise InvalidInput(
             f"{release.path} has {rows} rows, its header says {release.rows}: one was changed."
@@ -249,7 +241,6 @@ def estimate_weighted(release: TableRelease, how: str = "auto") -> TableEstimate
 
 
 def weights_of(release: TableRelease, part: ReleasedRows) -> Array:
-    """The survey weights of some rows."""
     assert part.weights is not None
     assert release.model.weights is not None
     require_weights(part.weights, release.model.weights, str(release.path))

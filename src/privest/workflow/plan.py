@@ -72,7 +72,6 @@ class Plan(Terms):
 
     @cached_property
     def shape(self) -> Array:
-        """A = (HᵀH)⁻¹."""
         return inverse_of(self.survey.triangle)
 
     @property
@@ -87,7 +86,6 @@ class Plan(Terms):
         return self.form.errors(self, column, at)
 
     def _each(self, name: str) -> Array:
-        """(n,) of one column, (columns, n) of several."""
         found = np.array([getattr(self.errors(column), name) for column in self.columns])
         return found[0] if len(self.columns) == 1 else found
 
@@ -226,7 +224,6 @@ class Plan(Terms):
         return "\n".join(lines)
 
     def _promise(self) -> str:
-        """The level, and ε over the ranges where all columns have one."""
         upto = "up to " if self.privacy.level_column is not None else ""
         text = f"privacy level {upto}{self.level:.4g} (a larger level reveals more)"
         if any(self.limits(column) is None for column in self.columns):
@@ -274,7 +271,6 @@ class Plan(Terms):
 
 
 def at_level(privacy: Privacy, level: float) -> Privacy:
-    """The same privacy settings with this level as their promise."""
     return replace(
         privacy, level=as_positive(level, "level"), level_column=None, epsilon=None,
         standard_error=None, tolerance=None, attacker=None,
@@ -314,7 +310,6 @@ def _planned(spec: Spec, found: Survey, data: object) -> Plan:
 
 
 def _require_expected(plan: Plan) -> None:
-    """Refuse expected values that this plan has no use for."""
     expected, family = plan.spec.public.expected, plan.model.family
     if family == "gaussian":
         for name in expected:

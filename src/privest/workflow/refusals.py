@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 
 class _Facts:
-    """The facts of a specification that the table below asks for."""
-
     def __init__(self, spec: Spec) -> None:
         from privest.workflow.spec import distribution_of, ends_of
 
@@ -188,7 +186,6 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
 
 
 def require_offered(spec: Spec) -> None:
-    """Refuse the combinations of the table."""
     facts = _Facts(spec)
     refused = {key: said for key, (is_refused, said) in REFUSALS.items() if is_refused(facts)}
     if refused:

@@ -128,7 +128,6 @@ def _released(
 def _told(
     blocks: Iterator[Sequence[AnyArray]], progress: Progress | None
 ) -> Iterator[Sequence[AnyArray]]:
-    """The blocks as they are; how many rows they were so far is all that `progress` gets."""
     rows = 0
     for block in blocks:
         yield block
@@ -174,7 +173,6 @@ def _charged(
 
 
 def _shown(found: TableRelease, table: Path, part: Draft) -> TableRelease:
-    """The header, then the table, to their places."""
     header = document_path(table)
     try:
         _write_document(found, table)
@@ -201,7 +199,6 @@ def _write_document(found: TableRelease, table: Path) -> None:
 
 
 def _require_free(table: Path, *, simulated: bool) -> None:
-    """Refuse to write over a release, a part of one, or anything else."""
     if simulated and (there := [one for one in (table, document_path(table)) if one.exists()]):
         raise InvalidInput(f"{there[0]} exists: choose another name.")
     again = "Releasing the same values again, with new noise, spends their privacy again"
@@ -237,7 +234,6 @@ def release_plan(
     account: LedgerAccount,
     again: bool = False,
 ) -> TableRelease:
-    """See `Plan.release`."""
     if not isinstance(account, LedgerAccount):
         raise InvalidInput('account is that of a ledger: Ledger("ledger.db").account("name").')
     with Account(account.ledger, account.subject, again=again) as own:
@@ -247,7 +243,6 @@ def release_plan(
 def simulate_plan(
     plan: Plan, path: str | os.PathLike[str] | None = None, *, rng: int | np.random.Generator
 ) -> TableRelease:
-    """See `Plan.simulate`."""
     noise = rng if isinstance(rng, np.random.Generator) else simulation_source(plan, rng)
     return _made(plan, path, lambda to: simulate_release(plan, to, noise))
 

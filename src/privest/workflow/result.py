@@ -93,7 +93,6 @@ class TableEstimate(Estimate):
         return self.release.column.residual_variance
 
     def _each(self, name: str) -> str | None:
-        """A sentence of each column that has one, a line each."""
         said = [(part.release.column.target, getattr(part, name)) for part in self.parts]
         return "\n".join(f"{target}: {text}" for target, text in said if text) or None
 
@@ -210,7 +209,6 @@ def misfit_of(
 
 
 def share_text(share: float) -> str:
-    """A share of the values, for people."""
     small = 0 < share < NEXT_TO_NONE
     return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
 

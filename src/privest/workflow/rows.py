@@ -192,7 +192,6 @@ class Leaving:
             yield H, values, numbers, block
 
     def require_rows(self, rows: int) -> None:
-        """Refuse a table with more or fewer rows than it had when the plan was made."""
         now, planned = rows + self.dropped, self.plan.rows + self.plan.dropped
         if self.plan.model.person is None and now != planned:
             raise InvalidInput(f"the table has {now:,} rows now, and had {planned:,}: it {CHANGED}")
@@ -213,7 +212,6 @@ class LeavingRows(Leaving):
         return made
 
     def _counts(self) -> Index | None:
-        """Rows of each person that will leave, where the weights depend on them."""
         if self.spec.model.person is None or self.spec.model.most_rows is not None:
             return None
         counts = count_persons(self.spec, self.table, values=True).rows
@@ -228,7 +226,6 @@ class LeavingRows(Leaving):
     def write(
         self, release: TableRelease, file: BinaryIO, blocks: Blocks
     ) -> tuple[int, tuple[Published, ...]]:
-        """Into a draft: how many rows there were; nothing else is published."""
         return table_writer(Path(release.table))(file, release.table_columns, blocks), ()
 
     def blocks(self) -> Blocks:

@@ -108,7 +108,6 @@ def _header() -> Iterator[str]:
 
 
 def _line(start: str, text: str) -> str:
-    """A name and its text, which goes on below itself."""
     if text[0].isascii():
         text = text[0].upper() + text[1:]
     below = "".join("#" if one == "#" else " " for one in start)

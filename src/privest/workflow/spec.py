@@ -80,7 +80,6 @@ class Model:
         require_parameters(len(self.design.names), "features")
 
     def _read_formula(self, text: str) -> None:
-        """Target, features and transform as the formula states them; nothing else may differ."""
         formula = read_formula(text, self.categories)
         some = self.target and set(self.target) < set(formula.targets)
         stated: dict[str, Any] = {
@@ -230,12 +229,10 @@ class Spec:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Private columns."""
         return self.model.target
 
     @property
     def design(self) -> Design:
-        """How columns become rows of H."""
         return self.model.design
 
     def to_dict(self) -> dict[str, Any]:
@@ -244,7 +241,6 @@ class Spec:
 
     @classmethod
     def from_dict(cls, record: object, where: str = "the plan") -> Spec:
-        """From plain values."""
         if not isinstance(record, Mapping):
             raise InvalidInput(f"{where} must hold names with values.")
         require_version(record.get("version"), f"{where} is a plan")
@@ -253,7 +249,6 @@ class Spec:
 
 
 def require_version(version: object, what: str) -> None:
-    """Refuse a document of another version."""
     if version != VERSION:
         stated = "without a version" if version is None else f"of version {version!r}"
         raise InvalidInput(
@@ -263,7 +258,6 @@ def require_version(version: object, what: str) -> None:
 
 
 def require_consistent(model: Model, privacy: Privacy) -> None:
-    """Refuse privacy settings that do not fit the columns of the model."""
     for name in ("range", "units"):
         stray = sorted(set(getattr(privacy, name)) - set(model.target))
         if stray:
@@ -331,7 +325,6 @@ SECTIONS: dict[str, type[Any]] = {
 
 
 def stated(value: object) -> dict[str, Any]:
-    """The fields of a data class as plain values without defaults."""
     found: dict[str, Any] = {}
     for one in fields(value):  # type: ignore[arg-type]
         own = getattr(value, one.name)
@@ -355,7 +348,6 @@ def stated(value: object) -> dict[str, Any]:
 
 
 def load_spec(path: str | Path) -> Spec:
-    """A plan file."""
     file = Path(path)
     return _moved(read_spec(read_document(file), str(file)), lambda name: str(file.parent / name))
 
@@ -368,7 +360,6 @@ def read_spec(text: str, name: str) -> Spec:
 
 
 def save_spec(spec: Spec, path: str | Path) -> None:
-    """Write a plan file."""
     file = Path(path)
     if file.suffix.lower() != ".toml":
         raise InvalidInput(f"{file}: plan files are written as .toml.")
@@ -377,7 +368,6 @@ def save_spec(spec: Spec, path: str | Path) -> None:
 
 
 def to_toml(spec: Spec) -> str:
-    """The text of a plan file: single values first, then the sections."""
     record = spec.to_dict()
     sections = {k: v for k, v in record.items() if isinstance(v, dict)}
     lines = [f"{_key(k)} = {_toml(v)}" for k, v in record.items() if k not in sections]
@@ -419,7 +409,6 @@ def _moved(spec: Spec, path: Callable[[str], str]) -> Spec:
 
 
 def _set(record: object, **values: object) -> None:
-    """Fields of a frozen data class while it is made."""
     for name, value in values.items():
         object.__setattr__(record, name, value)
 
@@ -433,7 +422,6 @@ def _convert(record: object, section: str, known: Converters) -> None:
 
 
 def as_text(value: object, what: str) -> str:
-    """A text that is not empty."""
     if not isinstance(value, str) or not value:
         received = "an empty one" if isinstance(value, str) else type(value).__name__
         raise InvalidInput(f"{what} must be a text; received {received}.")
@@ -464,8 +452,6 @@ def _between(least: float, most: float) -> Convert:
 
 
 def _each(convert: Convert) -> Convert:
-    """A value for each name."""
-
     def table(given: object, what: str) -> dict[str, object]:
         if not isinstance(given, Mapping):
             raise InvalidInput(f"{what} has a value for each name.")

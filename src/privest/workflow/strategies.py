@@ -47,12 +47,10 @@ class _Added:
     bits: ClassVar[bool] = False
 
     def law(self, level: float, limits: Range | None) -> Law:
-        """As the mechanism draws it."""
         law: Law = self.name
         return law
 
     def mechanism(self, level: float, limits: Range | None, facts: str) -> RowMechanism:
-        """The mechanism of a column."""
         ends = None if limits is None else (limits.low, limits.high)
         return RowMechanism(self.law(level, limits), range=ends, facts=facts)
 
@@ -102,7 +100,6 @@ class Gaussian(_Added):
 
 
 def _together(record: Record) -> tuple[PrivacyLevel, float | Adjacency]:
-    """The levels of a record, and their sensitivities."""
     levels, bounds = zip(*record, strict=True)
     if len(record) == 1:
         return PrivacyLevel(levels[0]), bounds[0]
@@ -157,7 +154,6 @@ class RandomisedResponse(_Pure):
         return 4 * math.sinh(epsilon / 2) ** 2
 
     def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
-        """At both ends of the range."""
         return 1.0 / float(self.law(level, limits).level)
 
     def law(self, level: float, limits: Range | None) -> Coin:
@@ -197,13 +193,11 @@ class Row:
     def epsilon(
         self, distribution: Distribution, record: Record, delta: float | None, *, enforced: bool
     ) -> float:
-        """ε for replacing the values of one unit."""
         return distribution.epsilon(record, delta)
 
     def factor(
         self, distribution: Distribution, epsilon: float, delta: float | None, record: Record
     ) -> float:
-        """The largest factor on the levels of a record that keeps ε."""
         return distribution.factor(epsilon, delta, record)
 
 
@@ -235,7 +229,6 @@ class Person(Row):
         return self.statement(record, _stated(delta), enforced=enforced).epsilon
 
     def statement(self, record: Record, delta: float, *, enforced: bool) -> Statement:
-        """The promise of Gaussian noise to a whole person."""
         ((level, sensitivity),) = record
         return person_statement(
             level, self.most, sensitivity=sensitivity, capped=self.capped, delta=delta,

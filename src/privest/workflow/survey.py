@@ -48,12 +48,10 @@ class Strata:
 
     @property
     def count(self) -> int:
-        """Persons."""
         return int(self.persons.sum())
 
     @property
     def mean_rows(self) -> float:
-        """Rows that leave, per person."""
         return float(self.rows @ self.persons / self.count)
 
 
@@ -149,7 +147,6 @@ class _Accumulators:
         self.persons = None if spec.model.person is None else _PersonSums(spec, table)
 
     def add(self, block: Block) -> Array:
-        """The rows of H that count."""
         model, H = self.spec.model, block.H
         if self.persons is not None:
             return self.persons.add(block)
@@ -178,7 +175,6 @@ class _Accumulators:
         self.rows += len(levels)
 
     def weighted_triangle(self) -> Array:
-        """R with (RᵀR)⁻¹ = A·HᵀW²H·A."""
         root = self.twice.upper @ self.once.inverse()
         return np.asarray(np.linalg.qr(np.linalg.inv(root).T, mode="r"))
 
@@ -320,7 +316,6 @@ def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
 
 
 def require_weights(weights: Array, column: str, where: str) -> None:
-    """Refuse survey weights that are not above 0."""
     if len(weights) and not (np.min(weights) > 0 and np.isfinite(weights).all()):
         raise InvalidInput(
             f"{where}, column {column!r}: weights must be above 0. Leave rows of weight 0 out of "
@@ -329,7 +324,6 @@ def require_weights(weights: Array, column: str, where: str) -> None:
 
 
 def require_levels(levels: Array, most: float, where: object) -> None:
-    """Refuse levels of rows that are not between 0 and the promised one."""
     if not bool(((levels >= 0) & (levels <= most)).all()):
         raise InvalidInput(
             f"{where}: the level of a row is not between 0 and {most:g}, the largest of the plan: "
@@ -340,7 +334,6 @@ def require_levels(levels: Array, most: float, where: object) -> None:
 def require_unchanged(
     spec: Spec, found: Survey | None, data: object, now: Stamp | None = None
 ) -> None:
-    """Refuse a file that was changed since the plan was made for it."""
     now = stamp_of(data) if now is None else now
     before = None if found is None else found.stamp
     if before is None or now is None or now == before:

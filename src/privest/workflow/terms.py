@@ -67,14 +67,12 @@ class Terms:
 
     @property
     def terms(self) -> dict[str, Any]:
-        """The fields of `Terms`."""
         return {one.name: getattr(self, one.name) for one in fields(Terms)}
 
     # --- strategies -------------------------------------------------------------------------------
 
     @property
     def distribution(self) -> Distribution:
-        """The distribution of the privacy noise."""
         return distribution_of(self.model, self.privacy)
 
     @property
@@ -84,7 +82,6 @@ class Terms:
 
     @property
     def form(self) -> Rows | Aggregate:
-        """What leaves."""
         from privest.workflow.aggregate import FORMS
 
         return FORMS[self.privacy.form]
@@ -106,15 +103,12 @@ class Terms:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """Public columns of the table that are no features."""
         return beside_of(self.model, self.privacy)
 
     def index(self, name: str) -> int:
-        """The place of a coefficient."""
         return index_of(self.names, name)
 
     def ends(self, column: Column) -> Ends | None:
-        """The range of a column in the units of the file."""
         return ends_of(self.model, self.privacy, column.target)
 
     def limits(self, column: Column) -> Range | None:
@@ -135,7 +129,6 @@ class Terms:
 
     @property
     def enforced(self) -> bool:
-        """Whether ranges alone enforce the sensitivities."""
         for column in self.columns:
             limits = self.limits(column)
             if limits is None or (self.sensitivity(column) or 0.0) < limits.width:
@@ -166,7 +159,6 @@ class Terms:
 
     @property
     def mu(self) -> float:
-        """μ of all sums together, over the ranges, with the grid."""
         return gdp.compose(*(one.stated for one in self.splits))
 
     def over_the_range(self, delta: float) -> Terms:
@@ -227,7 +219,6 @@ class Terms:
 
 
 def index_of(names: tuple[str, ...], name: str) -> int:
-    """The place of a coefficient."""
     if name not in names:
         raise InvalidInput(
             f"there is no coefficient {name!r}; there are {', '.join(names)}.{meant(name, names)}"
@@ -255,7 +246,6 @@ def limits_of(model: Model, privacy: Privacy, target: str) -> Range | None:
 
 
 def _range_of(model: Model, privacy: Privacy, target: str) -> Range:
-    """The same where `refusals` asks for it."""
     found = limits_of(model, privacy, target)
     assert found is not None
     return found
@@ -289,7 +279,6 @@ class Known(NamedTuple):
 
 
 def columns_of(model: Model, levels: Sequence[float], known: Sequence[Known]) -> tuple[Column, ...]:
-    """Private columns with their levels."""
     return tuple(
         Column(target, level, *one)
         for target, level, one in zip(model.target, levels, known, strict=True)
@@ -351,7 +340,6 @@ def _factor(
 def _level_for_errors(
     model: Model, errors: Mapping[str, float], variance: float | None, shape: Array
 ) -> float:
-    """The level at which all of these standard errors are met."""
     assert variance is not None  # `refusals` asks for it
     names, found = tuple(model.design.names), 0.0
     for name, error in errors.items():

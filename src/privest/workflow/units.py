@@ -59,7 +59,6 @@ def row_of(
 
 
 def _indicators(name: str, value: object, listed: tuple[str, ...]) -> dict[str, float]:
-    """1 for the category that is meant, 0 for the others of its column."""
     place = category_place(value, listed)
     if place is None:
         shown = ", ".join(listed[:MOST]) + (", …" if len(listed) > MOST else "")
@@ -122,7 +121,6 @@ def mean_at(
 def _linear(
     found: TableEstimate, h: Array, eta: float, own: float, confidence: float
 ) -> OriginalMean:
-    """Without a transform the mean is hᵀθ̂, and so is the median."""
     half = quantile(confidence, _freedom(found, h)) * own
     ends = np.array([eta - half, eta + half])
     return OriginalMean(
@@ -139,7 +137,6 @@ def _freedom(found: TableEstimate, h: Array) -> float | None:
 
 
 def _by_likelihood(found: TableEstimate, h: Array, eta: float, confidence: float) -> OriginalMean:
-    """From θ̂ and σ̂² of the likelihood of clipped values."""
     fit = found.likelihood
     assert fit is not None
     units = np.zeros((2, len(h) + 1))
@@ -210,7 +207,6 @@ class _Residuals(NamedTuple):
 
 
 def _residuals(found: TableEstimate) -> Iterator[_Residuals]:
-    """The residual of every row that is shown."""
     release, theta = found.release, found.value
     if release.model.person is not None:
         from privest.workflow.cluster import person_rows

@@ -39,7 +39,6 @@ class Verification(Record):
 
     @property
     def verified(self) -> bool:
-        """Whether all was examined."""
         return not self.not_examined
 
 
@@ -88,7 +87,6 @@ def _table(file: Path, ledger: Ledger | None) -> Verification:
 
 
 def _rows_of(found: TableRelease) -> list[str]:
-    """The checks of header and table; every number is read."""
     rows = sum(len(part) for part in found.blocks())
     if rows != found.rows:
         raise InvalidInput(f"{found.path} has {plural(rows, 'row')}, its header says {found.rows}.")
@@ -142,7 +140,6 @@ class _Charged:
         self.cells = np.empty((0, 0))  # its numbers, NaN where nothing was shown
 
     def facts(self, facts: Mapping[str, Any]) -> None:
-        """The account that the first line names."""
         if facts["simulated"]:
             raise InvalidInput("it is of a simulation, which is in no ledger.")
         if facts.get("ledger") is None:
@@ -204,7 +201,6 @@ def _lines(file: Path, ledger: Ledger | None) -> Verification:
 def _charged_lines(
     file: Path, found: CheckedLines, charged: _Charged, examined: list[str], unseen: list[str]
 ) -> Verification:
-    """The entries of the ledger for the lines."""
     signed = found.signed or 0
     retired = f"; {charged.retired:,} of them were sent and are retired here"
     examined += [
@@ -226,6 +222,5 @@ def _charged_lines(
 def _without(
     file: Path, simulated: bool, examined: list[str], unseen: Sequence[str] = ()
 ) -> Verification:
-    """The checks without a ledger."""
     rest = () if simulated else ("who made it, and whether it was charged: only a ledger says so",)
     return Verification(file, simulated, None, tuple(examined), (*unseen, *rest))
