@@ -287,7 +287,9 @@ class Cost(Record):
             return None
         if isinstance(given, Fraction):
             return count * given
-        return given.total if isinstance(given, Runs) else count * sum(_diagonal(given))
+        return (
+            given.total if isinstance(given, Runs) else count * sum(_diagonal(given), Fraction(0))
+        )
 
     @property
     def largest_level(self) -> Fraction | None:

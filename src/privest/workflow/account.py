@@ -45,7 +45,6 @@ class Account:
     """The account of a table's values in a ledger.
 
     ledger   a `Ledger`, or the path of one, which is made when something is spent.
-    subject  whose values they are.
     budget   of a new account; a number: a level. None: what this release costs.
     again    release once more what was released before; of a new account: these are other values.
     """
@@ -86,10 +85,7 @@ class Account:
         return vars(self) | {"_own": True, "_ledger": None}
 
     def open(self, plan: Terms, folder: Path) -> None:
-        """Before anything is drawn: refuse what will not be paid for, or could not be written.
-
-        `charge` asks the ledger again, in the transaction that spends.
-        """
+        """Before anything is drawn: refuse what will not be paid for, or could not be written."""
         self._require_allowed(plan, folder)
         if self.path.exists():
             self.ledger.require_writable()
@@ -127,10 +123,7 @@ class Account:
         self._require_within(plan, stated)
 
     def preview(self, plan: Terms, table: Path | None = None) -> Spending:
-        """The cost of a release under `plan`, and the rest. Nothing is spent.
-
-        table: where the release is to be; a paid draft that a killed run has left there is found.
-        """
+        """The cost of a release under `plan`, to be written at `table`; nothing is spent."""
         unfinished = table is not None and self._has_paid_draft(table)
         folder = Path() if table is None else table.resolve().parent
         refusal = None if unfinished else self._refusal(plan, folder, self.again)
@@ -159,7 +152,7 @@ class Account:
         return None
 
     def _require_one_measure(self, plan: Terms, before: Sequence[Entry]) -> None:
-        """Levels add up where they count the same thing in the same units, and only there."""
+        """Levels add up only where they count the same thing in the same units."""
         own = plan.measure
         for entry in before:
             parts = (entry.key or "").split(".")
@@ -186,10 +179,7 @@ class Account:
             )
 
     def charge(self, plan: Terms, found: TableRelease, rows: PublicRows) -> TableRelease:
-        """The release with its entry, which is on disk now; `rows`: what it is known by.
-
-        An entry is made of public columns and of the release, never of values.
-        """
+        """The release with its entry, which is on disk now and holds public facts only."""
         known = rows.names(plan.model.target)
         key = ".".join([*known, plan.measure, found.sha256[:32]])
         rest = [found.dropped] if found.persons is None else [found.dropped, found.rows]
@@ -204,10 +194,7 @@ class Account:
         return self._sealed(found, written.entry)
 
     def paid(self, found: TableRelease) -> TableRelease | None:
-        """The header of a draft that is paid for, by its SHA-256; None: it is not.
-
-        The numbers of rows are those of the entry.
-        """
+        """The header of a draft that is paid for, by its SHA-256; None: it is not."""
         of_table = self._entry_of(found.sha256)
         if of_table is None:
             return None
@@ -223,7 +210,7 @@ class Account:
         return self._sealed(whole, entry)
 
     def _entry_of(self, sha256: str) -> tuple[Entry, list[int]] | None:
-        """The entry of a table and what it knows of its rows; None: nobody paid for it."""
+        """The entry of a table and its numbers of rows; None: nobody paid for it."""
         for entry in reversed(self._releases() if self.path.exists() else []):
             written = self.ledger.written(entry)
             if written is None or len(written.integers) not in (5, 6):
@@ -267,7 +254,7 @@ class Account:
         return "nothing is left" if not left else f"a level of {float(left):g} is left"
 
     def _require_newest(self, folder: Path) -> None:
-        """Refuse a ledger that does not know a release which is there: it is an old copy."""
+        """Refuse a ledger that does not know a release which is there: an old copy."""
         head = self.ledger.head
         for name, place in _entries_in(folder):
             if place.ledger == self.ledger.id and place.sequence > head.sequence:
@@ -285,7 +272,7 @@ def _facts(found: TableRelease) -> dict[str, object]:
 
 
 def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
-    """The places in ledgers of the releases in a folder; what is no header is passed over."""
+    """The places in ledgers of the releases in a folder."""
     names = os.listdir(folder) if folder.is_dir() else []
     for name in sorted(names):
         if name.endswith(".json"):
@@ -319,7 +306,7 @@ class PublicRows:
             self._different = np.unique(every, axis=0)[:LEAST]
 
     def names(self, targets: Sequence[str]) -> list[str]:
-        """A name for each target beside these rows; none where too few of them differ."""
+        """A name for each target of these rows; none where too few of them differ."""
         if len(self._different) < LEAST:
             return []
         rows = self._digest.hexdigest()
@@ -358,14 +345,14 @@ class Spending(Record):
 
     @property
     def fits(self) -> bool:
-        """Whether the level is within what is left of the budget, as far as levels tell."""
+        """Whether the level is within what is left of the budget."""
         return self.remaining is None or self.remaining >= 0
 
 
 def left_of(
     budget: Budget, before: Amount | None, plan: Terms, *, charged: bool = False
 ) -> dict[str, Any]:
-    """The fields of a `Spending` that are numbers of an account; charged: `plan` is in `before`."""
+    """The numbers of a `Spending`; charged: `plan` is in `before`."""
     limit, unit, left = budget.level, "level", None
     if limit is None and budget.mu is not None:
         limit, unit = budget.mu**2, "mu2"

@@ -175,9 +175,9 @@ class LeavingSums(Leaving):
         return self.rows, found
 
     def _read(self) -> Iterator[tuple[Array, Array, Index]]:
-        """H, private values and whose they are, from 0; the same rows in every pass.
+        """H, private values and their persons from 0; the same rows in every pass.
 
-        Of a file that is as it was planned with, without gaps, the values alone are read.
+        Of a file as it was planned with, without gaps, the values alone are read.
         """
         spec, found = self.spec, self.plan.survey
         assert found.sums is not None
@@ -194,7 +194,7 @@ class LeavingSums(Leaving):
             yield X, np.zeros((0, len(spec.targets))), none
 
     def released(self) -> tuple[Published, ...]:
-        """What leaves of every private column, once all blocks were read."""
+        """The published part of every private column, once all blocks were read."""
         plan, design = self.plan, self._design()
         if plan.privacy.publish == "matrix":
             _require_common(plan.names, design)
@@ -225,7 +225,7 @@ class LeavingSums(Leaving):
         return np.array([expected.get(name, 0.0) for name in self.plan.names])
 
     def _design(self) -> SumDesign:
-        """That of the plan, where every planned row has its values; else of the rows that have."""
+        """That of the plan where every planned row has its values; else of the rows that have."""
         design, names = self.plan.survey.sums, self.plan.names
         assert design is not None
         if self.rows == design.rows.count:
@@ -310,7 +310,6 @@ class Published:
     level     c₁, the Fisher information of the sums about one value.
     estimate  θ̂; NaN, with infinite variance, where score equations have no root.
     freedom   of Student's t; infinite where normal.
-    residual_variance, r_squared   by the squares, approximate; None without them.
     matrix    with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ.
     """
 
@@ -339,8 +338,7 @@ class Published:
     def within(self, places: Sequence[int]) -> Published:
         """The submodel of some coefficients, the others 0: generalised least squares of z.
 
-        E z = √c₁·B·Cθ, cov z = I + c₁·σ²·Σℓℓᵀ, with the mean σ² that the release shows. It needs
-        the matrix, and no new release.
+        E z = √c₁·B·Cθ, cov z = I + c₁·σ²·Σℓℓᵀ, with the mean σ² that the release shows.
         """
         if not self.matrix or self.kind == SCORES:
             raise InvalidInput(

@@ -76,10 +76,7 @@ def plan(
 def means_by(
     targets: Sequence[str], by: Sequence[str], categories: Mapping[str, Sequence[object]]
 ) -> dict[str, Any]:
-    """`features`, `intercept` or `formula` of a `Spec` whose coefficients are the means.
-
-    Without groups: the mean of all, which is the intercept alone. By one column: a 0/1 column for
-    each group, and no intercept. By several: the cells of all of them.
+    """Fields of a `Model` whose coefficients are means: of all, of groups, or of cells.
 
     >>> means_by(["ldl"], ["sex"], {"sex": ["f", "m"]})
     {'features': ('sex',), 'intercept': False}

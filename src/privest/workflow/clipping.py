@@ -47,10 +47,7 @@ AS_CLIPPED = (
 
 
 def undo_clipping(found: TableEstimate, limits: Range, errors: str = "auto") -> TableEstimate:
-    """Least squares of a release that clipped at a range, or maximum likelihood where it matters.
-
-    errors "stated": σ² is that of the header, where it has one; "auto": estimated with θ.
-    """
+    """Least squares of values clipped at a range, or maximum likelihood where it matters."""
     bias, share = clipping_bias(found, limits)
     plain = replace(found, clipped=share, clipping_bias=worst_bias(bias, found.standard_error))
     if (plain.clipping_bias or 0.0) < SMALL:
@@ -79,14 +76,14 @@ def worst_bias(bias: Array, errors: Array) -> float:
 
 
 def _row_ends(levels: Array, limits: Range) -> tuple[Array, Array]:
-    """The values at which rows of these levels were clipped: multiples of the grid in the range."""
+    """The values at which rows of these levels were clipped: multiples of the grid."""
     root = literal_root(levels)
     least, most = clip_of([root], (limits.low, limits.high))
     return least * GRID / root, most * GRID / root
 
 
 def _ends_of(release: TableRelease, limits: Range) -> Callable[[ReleasedRows], Clipped]:
-    """The values at which some rows were clipped: all at the same, or each at its own."""
+    """The values at which rows were clipped: all at the same, or each at its own."""
     if release.privacy.level_column is None:
         low, high = _row_ends(np.array([release.column.level]), limits)
         ends = float(low[0]), float(high[0])
@@ -231,10 +228,10 @@ def _assumed(check: ClippedCheck) -> str:
 
 
 def _misfit(plain: TableEstimate, fit: ClippedResult, *, stated: bool) -> dict[str, Any]:
-    """Whether σ² as the header states it is the one that the release shows.
+    """Whether σ² as stated is the one that the release shows.
 
     Where σ² was fitted: σ̂² + 1/s against σ² + 1/s, by a χ² with the degrees of freedom that the
-    error of σ̂² gives it; not for a reference set, which the fit has used.
+    error of σ̂² gives it.
     """
     freedom, variance = fit.readings - len(fit.names), plain.release.column.residual_variance
     if stated and freedom > 0:

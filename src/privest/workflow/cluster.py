@@ -34,8 +34,7 @@ TOGETHER = 4096  # persons at a time: their sums stay in cache
 def estimate_people(release: TableRelease, errors: str = "auto") -> TableEstimate:
     """θ̂ = (Σ HᵀSH)⁻¹ Σ HᵀSz, S the precision of the public noise of a person's rows.
 
-    errors  "cr2" ("auto"): CR2 with Bell-McCaffrey degrees of freedom over persons, whatever
-            correlation the rows of a person have.
+    Errors: CR2 with Bell-McCaffrey degrees of freedom over persons.
     """
     as_choice(errors.lower(), ("auto", "cr2"), "errors of persons with several rows")
     return _People(release).estimate()
@@ -88,7 +87,7 @@ class _People:
             yield self.noise.readings(part, counts), counts
 
     def _sums(self, by: Array | None) -> Iterator[Array]:
-        """XᵀX (some persons, m, m) of the rows X·by. Each person once.
+        """XᵀX (some persons, m, m) of the rows X·by, each person once.
 
         Few persons, or scattered rows: the sums of all are held. Else the table is read again.
         """

@@ -26,7 +26,7 @@ def commands_of(
     seed: int | None = None,
     ledger: str | Path | None = None,
 ) -> Commands:
-    r"""The commands from a plan file to the page, by these names; `ledger`: of a real release.
+    r"""The commands from a plan file to the page; `ledger`: of a real release.
 
     >>> print(*commands_of("plan.toml", "my release.csv", "report.html", seed=7), sep="\n")
     privest plan plan.toml

@@ -52,7 +52,7 @@ from privest.workflow.spec import (
     stated,
 )
 from privest.workflow.strategies import Person
-from privest.workflow.survey import require_levels
+from privest.workflow.survey import require_levels, require_weights
 from privest.workflow.terms import Column, Known, Terms, solve, splits_of_kinds
 
 WARNING = (
@@ -113,7 +113,7 @@ class HeldTable:
     """What this process knows of a release beside its header.
 
     library  of the frames that it is shown as.
-    columns  of the table, where it is held in memory; `text`: the bytes of its file.
+    columns  of a table that is held in memory; `text`: the bytes of its file.
     blocks   of the table, while an estimate is made.
     """
 
@@ -251,7 +251,7 @@ class TableRelease(ReleaseRecord, Terms):
         return (*self.features, *self.beside, *(self.z_name(one) for one in self.columns))
 
     def blocks(self) -> Iterator[ReleasedRows]:
-        """The table in blocks. Raises InvalidInput where it cannot be a release of this kind."""
+        """The table in blocks, every number checked."""
         if self.sums:
             raise InvalidInput("this release has no rows: its form is aggregate.")
         kept = () if self.memory is None else self.memory.blocks
@@ -277,6 +277,8 @@ class TableRelease(ReleaseRecord, Terms):
                 None if name is None else np.asarray(block.beside[name])
                 for name in (model.weights, model.person)
             )
+            if model.weights is not None:
+                require_weights(np.asarray(weights), model.weights, str(where))
             yield ReleasedRows(block.H, z, weights, people, levels)
 
     def _read(self) -> Iterator[Block]:
@@ -492,7 +494,7 @@ def _close(stated: Sequence[float | None], computed: Sequence[float | None]) -> 
 
 
 def _keeps_promise(found: TableRelease) -> bool:
-    """Whether its levels follow from its privacy section; those for an accuracy need the table."""
+    """Whether its levels follow from its privacy section; for an accuracy that needs the table."""
     levels = [one.level for one in found.columns]
     if found.splits:
         return _close(levels, [one.level for one in found.splits])
@@ -506,17 +508,14 @@ def _keeps_promise(found: TableRelease) -> bool:
 
 
 def document_path(table: Path) -> Path:
-    """Where the header of a release is: z.csv → z.csv.json; an aggregate one is z.json itself."""
+    """The header of a release: z.csv → z.csv.json; an aggregate one is z.json itself."""
     if table.suffix.lower() == ".json":
         return table
     return table.parent / (table.name + ".json")
 
 
 def read_release(path: str | Path) -> TableRelease:
-    """A release from its table and the header beside it.
-
-    Raises InvalidInput where one of them is missing or wrong, or they do not belong together.
-    """
+    """A release from its table and the header beside it, which must belong together."""
     table = Path(path)
     if table.name.endswith(tuple(f"{ending}.json" for ending in TABLES)):
         raise InvalidInput(f"{table} is the header; name the table, {table.with_suffix('')}.")
@@ -566,20 +565,17 @@ def as_numbers(column: Array) -> Index:
 
 def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
     """Refuse a release that was made under a different plan, naming what differs."""
-    pairs: dict[str, tuple[object, object]] = {}
-    for own, other, names in (
-        (plan.model, release.model, "target transform family weights person most_rows"),
-        (plan.privacy, release.privacy, "form level_column delta range within pilot"),
-    ):
-        pairs |= {name: (getattr(own, name), getattr(other, name)) for name in names.split()}
-    pairs |= {
+    own, other = plan.privacy, release.privacy
+    privacy = ("form", "level_column", "delta", "range", "within", "pilot")
+    pairs: dict[str, tuple[object, object]] = {
+        "target": (plan.model.target, release.model.target),
         "set of coefficients": (plan.names, release.names),
         "level or residual variance": (plan.columns, release.columns),
         "distribution": (plan.distribution, release.distribution),
         "sensitivity": (plan.record, release.record),
-        "rule for missing values": (plan.model.missing == "refuse" and release.dropped > 0, False),
+        **{name: (getattr(own, name), getattr(other, name)) for name in privacy},
+        "model": (plan.model, release.model),
     }
-    pairs |= {"model": (plan.model, release.model)}
     for what, (planned, released) in pairs.items():
         if planned != released:
             raise InvalidInput(

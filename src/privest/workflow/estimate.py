@@ -69,7 +69,7 @@ def estimate(
                yes/no and counts "model" or "HC3".
     features   of an aggregate release with its matrix: the coefficients of a smaller model.
     mechanism  that made a bare array z (q,) or (trials, q).
-    backend    "numpy", or "cupy" for the trials of a maximum likelihood fit.
+    backend    "numpy", or "cupy" for a maximum likelihood fit.
     """
     if isinstance(release, TableRelease | str | os.PathLike):
         if model is not None:
@@ -127,10 +127,7 @@ def fit_rows(release: TableRelease, errors: str) -> TableEstimate:
 
 
 def _of_columns(release: TableRelease, errors: str) -> TableEstimate:
-    """Each column by itself, all coefficients one after another; then their residuals together.
-
-    Least squares column by column is efficient because all columns have the same features.
-    """
+    """All columns: least squares one by one is efficient, as all have the same features."""
     parts = tuple(_of_table(one_column(release, column), errors) for column in release.columns)
     first, n = parts[0], len(release.names)
     covariance = np.full((len(parts) * n,) * 2, np.nan)

@@ -25,15 +25,16 @@ from privest.estimator.inference import (
     less_noise_p,
     misfit_p,
     prepared,
+    reference_p,
     row_errors,
     second_pass,
     stated_errors,
+    stated_p,
 )
 from privest.linalg import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.workflow.document import ReleasedRows, TableRelease
-from privest.workflow.result import STATED, TableEstimate, misfit_of
-from privest.workflow.survey import require_weights
+from privest.workflow.result import STATED, TableEstimate
 
 EQUAL_VARIANCES = (
     "Student's t assumes one residual variance for all rows, and few rows cannot show it. Errors "
@@ -66,18 +67,19 @@ class FirstPass:
     value: Array
     inverse: Array
     scatter: Scatter | None
-    rows: int
 
 
-def first_pass(release: TableRelease) -> FirstPass:
+def first_pass(release: TableRelease, *, weighted: bool = False) -> FirstPass:
+    """One look at all rows, by their survey weights or without."""
     sums, n, rows = new_sums_of(release), len(release.names), 0
     for part in release.blocks():
-        sums.add(tall_triangle(part.H, part.z[:, 0], 1.0, 1.0, 0.0))
+        root = np.sqrt(part.weights) if weighted and part.weights is not None else 1.0
+        sums.add(tall_triangle(part.H, part.z[:, 0], root, root, 0.0))
         rows += len(part)
     require_rows(release, rows)
     sums.require_full(release.names, str(release.path), rows)
     scatter = Scatter(sums.misfit, rows - n, added_of(release)) if rows > n else None
-    return FirstPass(sums.solution(), sums.inverse(), scatter, rows)
+    return FirstPass(sums.solution(), sums.inverse(), scatter)
 
 
 def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, SecondPass | None]:
@@ -91,17 +93,13 @@ def _errors(release: TableRelease, first: FirstPass, how: str) -> tuple[Errors, 
         raise too_few(release)
     errors, seen = row_errors(how, first.value, first.inverse, lambda: plain_rows(release), scatter)
     errors = replace(errors, classical=_without_privacy(release, first, scatter))
-    if (
-        seen is None
-        and release.column.residual_variance is not None
-        and release.column.reference_rows is None
-    ):
+    if seen is None and states_variance(release):
         seen = second_pass(plain_rows(release), first.value, first.inverse)
     return errors, seen
 
 
 def _without_privacy(release: TableRelease, first: FirstPass, scatter: Scatter) -> Array | None:
-    """σ²(HᵀH)⁻¹, σ² as stated or as the release shows it; None where it does not tell σ² from 0."""
+    """σ²(HᵀH)⁻¹, σ² as stated or shown; None where the release does not tell σ² from 0."""
     variance, interval = release.column.residual_variance, scatter.noise_interval()
     if variance is None and interval is not None and interval[0] > 0:
         variance = scatter.noise_variance
@@ -123,8 +121,13 @@ def plain_rows(release: TableRelease) -> Iterator[WeightedRows]:
     return (WeightedRows(part.H, part.z[:, 0], 1.0, added) for part in release.blocks())
 
 
+def states_variance(release: TableRelease) -> bool:
+    """Whether σ² is stated, and not from a reference, whose own few rows would have to count."""
+    return release.column.residual_variance is not None and release.column.reference_rows is None
+
+
 def too_few(release: TableRelease) -> InvalidInput:
-    stated = release.column.residual_variance is not None and release.column.reference_rows is None
+    stated = states_variance(release)
     instead = "Take errors 'stated', by the stated residual variance, or ask" if stated else "Ask"
     return InvalidInput(
         f"{release.path}: as many coefficients as rows: nothing is left over to see the noise by. "
@@ -155,17 +158,24 @@ def said_of_noise(
     release: TableRelease, first: FirstPass, seen: SecondPass | None
 ) -> dict[str, Any]:
     """Whether the residuals fit the stated variance, and the noise that the header states."""
-    scatter = first.scatter
+    scatter, variance = first.scatter, release.column.residual_variance
     if scatter is None:
         return {"misfit": None}
-    moments = None if seen is None else seen.moments
-    found = misfit_of(
-        scatter, release.column.residual_variance, freedom_of(release), moments, first.rows
-    )
+    squares, freedom, added = scatter.squares, scatter.freedom, scatter.added
+    found: dict[str, Any] = {"misfit": None}
+    if variance is not None:
+        total, reference = variance + added, freedom_of(release)
+        if reference is not None:
+            chance = reference_p(squares, freedom, variance, reference, added)
+        elif seen is None:
+            chance = stated_p(squares, freedom, total)
+        else:  # by Σe², Σe⁴ heavy tails are told from a wrong σ²
+            chance = misfit_p(squares, freedom, total, seen.moments, release.rows)
+        found = {"misfit": scatter.total / total, "misfit_p": chance}
     if not release.distribution.normal:  # the intervals of σ² are those of Gaussian noise
         return found
     return found | {
-        "less_noise_p": less_noise_p(scatter.squares, scatter.freedom, scatter.added),
+        "less_noise_p": less_noise_p(squares, freedom, added),
         "noise_found": scatter.noise_variance,
         "noise_interval": scatter.noise_interval(),
     }
@@ -220,31 +230,20 @@ def require_rows(release: TableRelease, rows: int) -> None:
 
 def estimate_weighted(release: TableRelease, how: str = "auto") -> TableEstimate:
     """θ̂ = (HᵀWH)⁻¹HᵀWz with a sandwich (HC3), W the survey weights, a public column."""
-    first = first_pass(release)
+    first, added = first_pass(release), added_of(release)
     if first.scatter is None:
         raise too_few(release)
     more = said_of_noise(release, first, None) | {"misfit": None, "misfit_p": None}
-    sums = new_sums_of(release)
-    for part in release.blocks():
-        root = np.sqrt(weights_of(release, part))
-        sums.add(tall_triangle(part.H, part.z[:, 0], root, root, 0.0))
-    sums.require_full(release.names, str(release.path), first.rows)
-    estimate, inverse, added = sums.solution(), sums.inverse(), added_of(release)
+    own = first_pass(release, weighted=True)
 
     def weighted() -> Iterator[WeightedRows]:
         for part in release.blocks():
-            yield WeightedRows(part.H, part.z[:, 0], weights_of(release, part), added)
+            assert part.weights is not None
+            yield WeightedRows(part.H, part.z[:, 0], part.weights, added)
 
-    errors, _ = row_errors(how, estimate, inverse, weighted)
+    errors, _ = row_errors(how, own.value, own.inverse, weighted)
     errors = replace(errors, method=f"{errors.method}, survey weights")
-    return estimated(release, estimate, errors, **more)
-
-
-def weights_of(release: TableRelease, part: ReleasedRows) -> Array:
-    assert part.weights is not None
-    assert release.model.weights is not None
-    require_weights(part.weights, release.model.weights, str(release.path))
-    return part.weights
+    return estimated(release, own.value, errors, **more)
 
 
 # --- level columns ---
@@ -258,7 +257,7 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> TableEstimate:
 
     auto    σ² by restricted maximum likelihood, errors of Knapp and Hartung, never below those of
             the known noise, with Satterthwaite's degrees of freedom (`fit_levels`).
-    stated  σ² of the header: the weights are then the best there are, and errors the bound.
+    stated  σ² of the header: errors are the bound.
     """
     as_choice(how, ("auto", "stated"), "errors")
     n = len(release.names)
@@ -284,7 +283,7 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> TableEstimate:
 
 
 def _looked_at(release: TableRelease) -> tuple[Array, int]:
-    """(HᵀH)⁻¹ of all rows, and how many are shown; refused where those do not determine θ."""
+    """(HᵀH)⁻¹ of all rows, and how many are shown, which must determine θ."""
     every, own, rows, shown = new_sums_of(release), new_sums_of(release), 0, 0
     for part in release.blocks():
         every.add_matrix(part.H)
@@ -301,7 +300,7 @@ def _looked_at(release: TableRelease) -> tuple[Array, int]:
 def _stated_levels(release: TableRelease, first: Prepared, inverse: Array) -> tuple[Array, Errors]:
     """θ̂ and its errors by the noise variance of the header, which is taken to be right."""
     variance = release.column.residual_variance
-    if variance is None or release.column.reference_rows is not None:
+    if variance is None or not states_variance(release):
         raise InvalidInput(
             f"{release.path}: its rows have levels of their own, and its header has no residual "
             "variance that is known (a reference set knows it to its few rows only). Errors 'auto' "
@@ -320,12 +319,9 @@ def _stated_levels(release: TableRelease, first: Prepared, inverse: Array) -> tu
 
 
 def _levels_misfit(release: TableRelease, first: Prepared, shown: Rows) -> dict[str, Any]:
-    """Whether the release scatters as a stated σ² and the levels say; heavy tails are told apart.
-
-    Not of a reference, whose own few rows would have to be counted.
-    """
+    """Whether the release scatters as a stated σ² and the levels say, heavy tails apart."""
     variance = release.column.residual_variance
-    if variance is None or release.column.reference_rows is not None:
+    if variance is None or not states_variance(release):
         return {"misfit": None}
     sums = first.sums(np.array([variance]))
     theta, quadratic = first.start + first.scale @ sums.shift[0], float(sums.quadratic[0])

@@ -76,7 +76,7 @@ class Plan(Terms):
 
     @property
     def mean(self) -> float:
-        """The expected share of yes, or mean count: as stated, else one half, or one."""
+        """The expected share of yes, or mean count; else one half, or one."""
         usual = {"binomial": 0.5, "poisson": 1.0}[self.model.family]
         return self.spec.public.expected.get(self.model.target[0], usual)
 
@@ -188,7 +188,7 @@ class Plan(Terms):
     ) -> TableRelease:
         """A real release: protected noise, charged to an account before anything leaves.
 
-        path     of the table, .csv or .parquet; its header is written beside it. None: no file,
+        path     of the table, .csv or .parquet, or of an aggregate release, .json. None: no file,
                  the object that is returned holds the table.
         account  `Ledger(…).account(name)`. A new one gets what this release costs as its budget.
         again    release for the same account once more: levels add up.

@@ -72,9 +72,9 @@ def release(
 ) -> TableRelease:
     """Write the release of the plan's data to `path` and its header beside it.
 
-    Nobody but the owner can read the table until it is whole, paid for (`account`) and its header
-    is there. A file that exists is never written over. The same call finishes a run that was
-    killed: with the same table if it was paid for, else drawn anew. No value is refused.
+    Nobody but the owner can read the table until it is whole, paid for and its header is there. A
+    file that exists is never written over. The same call finishes a run that was killed: with the
+    same table if it was paid for, else drawn anew. No value is refused.
 
     source    of the noise; None: protected noise, which has no seed.
     account   None: nothing is counted.
@@ -150,7 +150,7 @@ def _paid(
 
 
 def _left_sums(part: Draft, n: int) -> tuple[Published, ...]:
-    """The rest of a killed run of an aggregate release; () where it is not whole."""
+    """The sums of a killed run; () where they are not whole."""
     part.file.seek(0)
     try:
         listed = parse_json(part.file.read().decode(), "the draft")
@@ -162,7 +162,7 @@ def _left_sums(part: Draft, n: int) -> tuple[Published, ...]:
 def _charged(
     plan: Plan, found: TableRelease, part: Draft, account: Account, public: PublicRows
 ) -> TableRelease:
-    """The release, paid for: its draft stays from here on. One that is not paid for goes."""
+    """The release, paid for: its draft stays. One that is not paid for goes."""
     part.kept = True
     try:
         return account.charge(plan, found, public)
@@ -193,7 +193,7 @@ def _digest(part: Draft) -> str:
 
 
 def _write_document(found: TableRelease, table: Path) -> None:
-    """At a fixed name first, under the lock of the draft: what a killed run left there goes."""
+    """At a fixed name first, under the lock of the draft."""
     beside = table.resolve().with_name(f"{table.name}.json")
     atomic_write(document_path(table), found.text, beside=part_path(beside))
 

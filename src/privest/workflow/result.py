@@ -15,11 +15,7 @@ from privest.estimator.inference import (
     DOUBTFUL,
     Joint,
     OriginalMean,
-    Scatter,
     as_percent,
-    misfit_p,
-    reference_p,
-    stated_p,
 )
 from privest.records import plain
 from privest.workflow.document import TableRelease
@@ -33,24 +29,21 @@ NEXT_TO_NONE = 1e-5  # of the values: a smaller share is not worth its digits
 class TableEstimate(Estimate):
     """θ̂ from a release; `method` says how its errors were made.
 
-    release         the public facts of the release.
     rows, dropped   used, and left out for missing values.
     misfit          Σ (z − hᵀθ̂)²/(σ² + 1/s)/(K − n), about 1 if σ² and model are right; `misfit_p`:
                     its two-sided p-value. None where σ² is not stated.
-    clipped         the share of the values that is clipped, by the fit; None without a range.
-    clipping_bias   by how many standard errors clipping moves least squares, by the fit, at most.
-    beyond          "above" or "below": where all values may lie beyond the range, as far as the
-                    release can tell. Errors and intervals are then infinite.
-    cautions        what the intervals assume and the release cannot show, a sentence each.
+    clipped         share of the values that is clipped, by the fit; None without a range.
+    clipping_bias   the largest bias of least squares by clipping, in standard errors.
+    beyond          "above" or "below" where all values may lie beyond the range; errors are then
+                    infinite.
+    cautions        assumptions of the intervals that the release cannot show, a sentence each.
     likelihood      the fit by maximum likelihood, where there is one.
-    noise_found     σ̂² as the release shows it; None where it was not looked for.
-    r_squared       share of the variance that the features explain, approximate; None: unknown.
-    noise_interval  of σ², 95 %, exact; None where it is empty: σ² is about 0.
-    less_noise_p    how likely so little scatter is if the noise of the header is in the release.
+    noise_found     σ̂² as the release shows it, with its 95% `noise_interval`; None: not looked for.
+    r_squared       share of the variance that the features explain, approximate.
+    less_noise_p    p-value of so little scatter if the noise of the header is in the release.
     parts           of several columns an estimate each; names are then TARGET: NAME, and
                     `covariance` is NaN between columns.
-    joint           the test of every coefficient on all columns at once; None: `silent` says why.
-    remark          what else an analyst should know, in a sentence.
+    joint           test of every coefficient on all columns at once; None: `silent` says why.
     """
 
     release: TableRelease
@@ -146,9 +139,9 @@ class TableEstimate(Estimate):
         return found
 
     def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
-        """The mean and the median of the target at a row, in the units of the file.
+        """The mean and the median of the target at a row {"age": 50, "sex": "male"}, in file units.
 
-        row: {"age": 50, "sex": "male"}. Logarithms: normal errors with a variance by features.
+        Of a logarithm from θ̂ and σ² at that row, a variance by features, for normal errors.
         """
         from privest.workflow.units import mean_at
 
@@ -182,30 +175,6 @@ class TableEstimate(Estimate):
             record["parts"] = [part.to_dict(confidence) for part in self.parts]
         percent = self.percent(confidence)
         return record | ({"percent": plain(percent)} if percent else {})
-
-
-def misfit_of(
-    scatter: Scatter,
-    variance: float | None,
-    reference: int | None,
-    moments: tuple[float, float] | None,
-    rows: int,
-) -> dict[str, Any]:
-    """`misfit` and `misfit_p` of a stated σ², with `reference` degrees of freedom or known.
-
-    `moments`: Σe², Σe⁴ of the residuals, by which heavy tails are told from a wrong σ².
-    """
-    if variance is None:
-        return {"misfit": None}
-    total = variance + scatter.added
-    squares, freedom = scatter.squares, scatter.freedom
-    if reference is not None:
-        chance = reference_p(squares, freedom, variance, reference, scatter.added)
-    elif moments is None:
-        chance = stated_p(squares, freedom, total)
-    else:
-        chance = misfit_p(squares, freedom, total, moments, rows)
-    return {"misfit": scatter.total / total, "misfit_p": chance}
 
 
 def share_text(share: float) -> str:

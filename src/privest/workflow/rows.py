@@ -155,10 +155,7 @@ def _person_errors(plan: Plan, column: Column, level: float) -> PlannedErrors:
 
 
 class Leaving:
-    """The private table of a plan on its way out.
-
-    dropped  rows left out so far for missing values; `persons`: how many there are.
-    """
+    """The private table of a plan on its way out; `dropped` and `persons` so far."""
 
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         spec, data = plan.spec, plan.data if data is None else data

@@ -301,7 +301,7 @@ def is_plain(spec: Spec) -> bool:
 
 
 def section(kind: type[T], record: object, where: str) -> T:
-    """A data class from names and values; nested classes from nested mappings."""
+    """A data class from names and values, nested ones from nested mappings."""
     if not isinstance(record, Mapping):
         raise InvalidInput(f"{where}: names with values are expected.")
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]

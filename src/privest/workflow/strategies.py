@@ -37,8 +37,8 @@ class _Added:
     """Noise added to z̃ = c·y with weights c = √level.
 
     pure    whether its ε needs no δ.
-    normal  whether the noise is normal, as intervals of σ² and clipped likelihoods assume.
-    bits    whether z is a yes or no; else it is a number.
+    normal  whether it is normal, as intervals of σ² and clipped likelihoods assume.
+    bits    whether z is a yes or no.
     """
 
     name: ClassVar[Any]
@@ -206,7 +206,7 @@ class Person(Row):
     """A person has several rows, of level s/r each: all of them together have the level s.
 
     most    the most rows that any person has.
-    capped  every row has the level s/most, whatever the number of rows of its person.
+    capped  every row has the level s/most.
     """
 
     most: int

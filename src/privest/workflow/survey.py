@@ -31,10 +31,10 @@ CHANGED = "was changed since the plan was made: make the plan again."
 class Strata:
     """Persons with equally many rows, and their sums of H.
 
-    rows, persons   (strata,): different numbers of rows, and how many persons have them.
+    rows, persons   (strata,): numbers of rows, and how many persons have them.
     inner, outer    (strata, n, n): Σ HᵀH and Σ Hᵀ11ᵀH of these persons.
     largest         most rows of a person before a cap; `cut`: rows beyond the cap.
-    numbers         (rows,) whose each row is, 0, 1, …; `leaving`: how many rows each of them has.
+    numbers         (rows,) person of each row, from 0; `leaving`: how many rows each has.
     """
 
     rows: Index
@@ -57,7 +57,7 @@ class Strata:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """A level column: the largest and the mean level, rows of level 0, and the errors' triangle.
+    """A level column: the largest and the mean level, and rows of level 0.
 
     triangle   R with RᵀR = Σ hhᵀ/(σ² + a/s_k); σ² = 0 where it is unknown.
     """
@@ -70,12 +70,11 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """The knowledge of a plan about its table: public columns and the reference only.
+    """The public columns of a plan's table, and the reference.
 
     rows, dropped   rows of H, and rows left out for missing features.
     triangle        R with RᵀR = HᵀH; with survey weights (RᵀR)⁻¹ = A·HᵀW²H·A, A = (HᵀWH)⁻¹.
-    known           what the reference, or the specification, says of each target's residuals.
-    covariance      of the residuals of several targets, by the reference.
+    known           of each target's residuals; `covariance`: of several, by the reference.
     sums            of the aggregate form: the rows, their weights and public sums.
     """
 
@@ -95,10 +94,7 @@ class Survey:
 
 
 def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> Survey:
-    """One pass over the public columns, in blocks; persons are counted first. kept: gets H.
-
-    Without any feature rows are counted by the target.
-    """
+    """One pass over the public columns, in blocks; persons are counted first. kept: gets H."""
     model, design = spec.model, spec.design
     table = open_source(spec.data if data is None else data, spec.format)
     table.require(spec.targets)
@@ -197,7 +193,7 @@ class _Accumulators:
 
 
 class _PersonSums:
-    """Sums of H by persons with equally many rows. Memory: a row of H and a text per person."""
+    """Sums of H by persons with equally many rows."""
 
     def __init__(self, spec: Spec, table: Source) -> None:
         assert spec.model.person is not None
@@ -347,10 +343,7 @@ def require_unchanged(
 
 @dataclass(frozen=True, eq=False)
 class HeldRows:
-    """All rows of a table that a plan counts: H, their numbers in it, and the group of each.
-
-    groups  (rows,) numbers of groups, which `labels` names; None: there are none.
-    """
+    """All rows that a plan counts: H, their numbers in the table, and the group of each."""
 
     H: Array
     lines: Index

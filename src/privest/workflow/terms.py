@@ -168,7 +168,7 @@ class Terms:
 
     @property
     def information(self) -> Fraction:
-        """Fisher information about a record in units of its columns: Σ_j u_j²·s_j, the budget."""
+        """Fisher information about a record in units of its columns: Σ_j u_j²·s_j."""
         levels = [one.exposure for one in self.splits] or [one.level for one in self.columns]
         if len(levels) == 1:
             return Fraction(levels[0])
@@ -205,7 +205,7 @@ class Terms:
 
     @property
     def measure(self) -> str:
-        """In which units the level of a release counts; ledgers of 0.2 have the same text."""
+        """The units in which a level counts; ledgers of 0.2 have the same text."""
         several = len(self.columns) > 1
         units = units_of(self.model, self.privacy) if several else (None,)
         columns = [[self.model.transform, None, unit] for unit in units]
@@ -403,10 +403,7 @@ def split_of(
 def splits_of_kinds(
     model: Model, privacy: Privacy, sums: Sequence[tuple[str, float]], n: int
 ) -> tuple[Split, ...]:
-    """The same from a header, by the kind and level of each column's sums.
-
-    The level for an accuracy needs H: it is taken as it is.
-    """
+    """The same from a header, by the kind and level of its sums; that for an accuracy is kept."""
     found = []
     for target, (kind, level) in zip(model.target, sums, strict=True):
         limits, promise = _range_of(model, privacy, target), _promise(privacy, len(sums))

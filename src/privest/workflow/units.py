@@ -33,9 +33,7 @@ def row_of(
     given: Mapping[str, object],
     categories: Mapping[str, tuple[str, ...]],
 ) -> Array:
-    """h for values by name: numbers, or a category of a column, one of its public list.
-
-    A coefficient of a product, age:sex=male, is the product of its parts.
+    """h for values by name: numbers, or a category; of a product, age:sex=male, that of its parts.
 
     >>> lists = {"sex": ("female", "male")}
     >>> row_of(("intercept", "age", "sex=male"), {"age": 50, "sex": "male"}, lists).tolist()
@@ -83,10 +81,7 @@ def _cell(name: str, cells: Mapping[str, float]) -> float:
 def mean_at(
     found: TableEstimate, row: Mapping[str, object], confidence: float = CONFIDENCE
 ) -> OriginalMean:
-    """The mean and the median of the target at a row, in the units of the file.
-
-    Of a logarithm from θ̂ and σ² at that row (`likelihood_mean`), for normal errors.
-    """
+    """See `TableEstimate.mean_at`."""
     release = found.release
     if release.model.family != "gaussian":
         raise InvalidInput(
@@ -157,8 +152,8 @@ def _by_likelihood(found: TableEstimate, h: Array, eta: float, confidence: float
 def _variance_at(found: TableEstimate, h: Array) -> tuple[float, float, bool]:
     """σ² of the values at a row, the variance of its estimate, and whether rows count as alike.
 
-    Squared residuals less the release noise, by least squares on the features and their squares;
-    errors by rows, or by persons. Three passes.
+    Squared residuals less the privacy noise, by least squares on the features and their squares;
+    errors by rows, or by persons.
     """
     n, rows, sums = len(h), 0, np.zeros((2, len(h)))
     for part in _residuals(found):
@@ -229,9 +224,7 @@ def _residuals(found: TableEstimate) -> Iterator[_Residuals]:
 
 
 def row_features(release: TableRelease) -> dict[str, tuple[str, ...] | None]:
-    """The features that `mean_at` needs a value of, in their order: the public list of a column of
-    categories, None for a number.
-    """
+    """The features that `mean_at` needs: public lists of categories, None for a number."""
     lists, names = release.categories, release.names
     found: dict[str, tuple[str, ...] | None] = {}
     for name in names:

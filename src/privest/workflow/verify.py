@@ -52,7 +52,7 @@ def verify(
 
     With the ledger of the data owner: signature, entries, every released number, the chain.
     Without it what the file says of itself, which anybody can write. Simulations are refused
-    unless `allow_simulated`. Raises InvalidInput or LedgerError.
+    unless `allow_simulated`.
     """
     file = Path(path)
     opened = Ledger(ledger, create=False) if isinstance(ledger, str | os.PathLike) else ledger
@@ -128,7 +128,7 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
 
 
 class _Charged:
-    """The record of a stream in a ledger, step by step beside the lines of a file.
+    """The record of a stream in a ledger, beside the lines of a file.
 
     retired   numbers that the ledger has and the file does not show.
     """
