@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from privest.model import LinearModel, NonlinearModel
     from privest.privacy import PrivacyLevel, StreamLevel
     from privest.release import Release
-    from privest.workflow.calls import plan
     from privest.workflow.estimate import estimate
+    from privest.workflow.plan import plan
     from privest.workflow.verify import verify
 else:
     _HOME = {
@@ -53,7 +53,7 @@ else:
         **dict.fromkeys(("LinearModel", "NonlinearModel"), "model"),
         **dict.fromkeys(("PrivacyLevel", "StreamLevel"), "privacy"),
         "estimate": "workflow.estimate",
-        "plan": "workflow.calls",
+        "plan": "workflow.plan",
         "verify": "workflow.verify",
         "Checkpoint": "checkpoint",
         "Estimate": "estimator",

@@ -64,7 +64,6 @@ class SumDesign:
 
     @cached_property
     def inverse(self) -> Array:
-        """B⁻¹; its rows are β_j."""
         return np.linalg.inv(self.sums.cross)
 
     @cached_property
@@ -176,12 +175,12 @@ class Split:
 
     level     c₁: Fisher information of z about one value.
     share     ω of the squares; 0: they are not released, or cost nothing.
-    kind      "none": no squares; "squares" of residuals; "free": of values, where H is saturated;
-              "persons": of the sums of each person.
+    kind      of squares: "none"; "squares" of residuals; "free", of values, where H is saturated;
+              "persons", of the sums of each person.
     mu        of both without the grid; None: the promise is an exposure.
     exposure  the most Fisher information of both about one value.
     stated    μ of both with the grid, over the range.
-    pilot     c₀ of an earlier release of sums, counted in `exposure` and `stated`; 0: none.
+    pilot     c₀ of an earlier release of sums, counted in the last two; 0: none.
     """
 
     level: float
@@ -323,7 +322,6 @@ def sum_covariance(cross: Array, gram: Array, level: float, variance: Array) -> 
 
 
 def noise_of_squares(design: SumDesign, own: Split, scale: float) -> Array:
-    """d_j: standard deviation of v_j by the noise of the squares."""
     inflation = 1.0 if own.kind == "persons" else design.inflation
     return np.asarray(inflation * design.noise / scale)
 
@@ -348,7 +346,6 @@ def person_scale(own: Split, n: int, reach: float) -> float:
 
 
 def _width(limits: Range) -> float:
-    """R = hi − lo, rounded up."""
     return math.nextafter(limits.width, math.inf)
 
 

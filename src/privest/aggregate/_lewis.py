@@ -80,7 +80,6 @@ class FeatureRows:
         return (made(X, own) for X, own in zip(self, beside, strict=True))
 
     def parts(self, values: AnyArray) -> list[AnyArray]:
-        """Something of every row, (rows,), in the blocks of the rows."""
         sizes = [*map(len, self._blocks), *self._sizes]
         return np.split(values, np.cumsum(sizes)[:-1])
 

@@ -88,15 +88,12 @@ def release_sums(
 
 
 class _Clipped:
-    """Rows, their weights and clipped values, block by block, as often as they are wanted."""
-
     def __init__(
         self, design: SumDesign, values: Iterable[Array], limits: Range, root: float
     ) -> None:
         self.design, self.values, self.limits, self.root = design, values, limits, root
 
     def map(self, made: Callable[[Array, Array, Array], Any]) -> Iterator[Any]:
-        """made(X, L, y) of every block, y within the range."""
         limits = self.limits
 
         def clipped(X: Array, L: Array, y: Array) -> Any:  # noqa: ANN401
@@ -132,7 +129,6 @@ def _noisy(over: Over, most: Array, source: Source, at: int, level: float) -> Ar
 def _squares(
     design: SumDesign, rows: _Clipped, limits: Range, own: Split, estimate: Array
 ) -> tuple[float, Over, Array]:
-    """k, the weighted squares of residuals, and a public bound on their sums."""
     width, shares = math.nextafter(limits.width, math.inf), design.shares
 
     def able(X: Array, L: Array) -> float:
@@ -191,7 +187,6 @@ def _matrix(entries: Array, n: int) -> Array:
 
 
 def _fitted(X: Array, estimate: Array, limits: Range) -> Array:
-    """m_i: the fitted means within the range."""
     return np.asarray(np.clip(X @ estimate, limits.low, limits.high))
 
 

@@ -33,8 +33,7 @@ from privest.files import require_writable
 from privest.reading import parse_toml
 from privest.report.describe import describe
 from privest.report.terminal import print_sections
-from privest.workflow.calls import means_by
-from privest.workflow.plan import Plan, make_plan
+from privest.workflow.plan import Plan, make_plan, means_by
 from privest.workflow.spec import Spec, load_spec, save_spec
 
 PLAN_VERSION = 4

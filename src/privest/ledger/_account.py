@@ -71,7 +71,6 @@ class Account:
 
     @property
     def ledger(self) -> Ledger:
-        """Its ledger."""
         if self._ledger is None:
             from privest.ledger._ledger import Ledger
 
@@ -210,15 +209,14 @@ class Account:
         free index). A range that was released with the same facts is sent again as it was; other
         facts, or a range that meets another, are refused.
 
-        draw    gives int64 and missing flags (or None), at most once, not where it is refused.
+        draw    gives int64 and missing flags (or None); it is called at most once.
         shared  parts of the key (between points); refused where another subject has one of them.
         since   the last entry that was looked at; refused where others have spent after it.
         budget  of an account that is opened with this spend, if there is none.
-        marks   hashes of the public columns of the rows, by name; a release of other rows is
-                refused.
+        marks   hashes of the public columns of the rows; a release of other rows is refused.
 
-        Facts, key, `shared` and `marks` must be public, never made of measurements: then whether
-        it is refused, sent again or drawn is the same for all measurements.
+        Facts, key, `shared` and `marks` must be public: then whether it is refused, sent again or
+        drawn is the same for all measurements.
         """
         line, size = read_text(key, "key"), as_count(count, "count", least=1)
         digest = facts_hash(facts)
@@ -265,8 +263,7 @@ class Account:
         """Noise for `release(y, source)` that spends `cost` and is written down before it leaves.
 
         cost   of each index (`cost_of`), or a function of the range (first, stop).
-        start  index of the first measurement; None: the next free one. A run that may start again
-               states it.
+        start  index of the first measurement; None: the next free one.
         key    names the release among several of the same measurements: all of them count.
         known  the highest index that the analyst or a release file has.
         facts  public facts of the release, level=level.fingerprint at least.
@@ -365,7 +362,6 @@ class Account:
         self, balance: Balance, budget: Budget, stop: int,
         line: str | None = None, start: int | None = None,
     ) -> None:  # fmt: skip
-        """Close the indices below `stop`; of a trace budget the lost entries may have used all."""
         body = {"state": balance.retired(budget, stop).to_list(), "floor": stop}
         place = (None, None) if start is None else (start, stop)
         self._store.append("burnt", body, self.subject, line=line, place=place)
@@ -387,7 +383,6 @@ class Account:
         return row if row is not None and row.start is not None and row.start < stop else None
 
     def _require_own(self, shared: Sequence[str]) -> None:
-        """Refuse rows of another subject: one of these public facts is a part of a line of it."""
         clause = "WHERE subject <> ? AND instr('.' || line || '.', ?) > 0 ORDER BY seq LIMIT 1"
         for part in shared:
             row = next(self._store.rows(clause, self.subject, f".{part}."), None)
@@ -443,7 +438,6 @@ class Account:
         return Written(*numbers, as_entry(row), resent=True)
 
     def _require_same_rows(self, row: Row, marks: Mapping[str, str]) -> None:
-        """Refuse to send a release again beside rows that are not those it is of."""
         stored = body_of(row).get("marks") or {}
         if any(stored.get(name, mark) != mark for name, mark in marks.items()):
             raise InvalidInput(

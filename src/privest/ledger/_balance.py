@@ -61,7 +61,6 @@ class Balance:
         )  # fmt: skip
 
     def after(self, segments: list[Segment], trace: Fraction | None) -> Balance:
-        """The account once the segments are what was revealed."""
         peak = peak_of(segments, self.peak)
         total = None if trace is None or self.trace is None else self.trace + trace
         return replace(self, trace=total, peak=peak, top=max(self.top, segments[-1][1]))
@@ -101,7 +100,6 @@ def peak_of(segments: list[Segment], first: Revealed = NOTHING) -> Revealed:
 
 
 def added(before: list[Segment], cost: Cost, budget: Budget) -> list[Segment]:
-    """The profile of a range after one more release of it."""
     start, stop = before[0][0], before[-1][1]
     pieces, found, k = cost.pieces(start, stop), [], 0
     for a, b, revealed in before:
@@ -132,7 +130,6 @@ def listed(segments: list[Segment]) -> list[list[Any]]:
 
 
 def segments_of(body: dict[str, Any]) -> list[Segment]:
-    """The profile of the indices of an entry, after it."""
     found = body.get("segments", [])
     return [(read_whole(a), read_whole(b), Revealed.from_list(part)) for a, b, part in found]
 
@@ -148,7 +145,6 @@ def keeps_sensitivity(old: Budget, new: Budget) -> bool:
 def broken_limits(
     budget: Budget, balance: Balance, segments: list[Segment]
 ) -> tuple[list[str], Segment | None]:
-    """The limits that do not hold any more, and the first place where."""
     for segment in segments:
         units = [one for one in LIMITS if not _holds(one, budget, segment[2], balance.trace)]
         if units:
@@ -197,7 +193,6 @@ def _epsilon_holds(budget: Budget, revealed: Revealed) -> bool:
 
 
 def _down(value: Fraction) -> float:
-    """The largest double that is not above a number ≥ 0."""
     near = float(min(value, Fraction(1.7e308)))
     return math.nextafter(near, 0.0) if Fraction(near) > value else near
 

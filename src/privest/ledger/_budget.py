@@ -26,7 +26,6 @@ Matrix = tuple[tuple[Fraction, ...], ...]
 
 
 def as_exact(given: ArrayLike | Fraction, name: str) -> Fraction:
-    """A number ≥ 0, exactly as it was given: a double, a whole number or a fraction m·2^e."""
     if isinstance(given, Fraction):
         found = given
         if found.denominator & (found.denominator - 1):
@@ -52,7 +51,6 @@ def exact_text(number: Fraction) -> str:
 
 
 def read_exact(text: object) -> Fraction:
-    """The inverse of `exact_text`. Raises ValueError for anything else."""
     found = DYADIC.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         raise ValueError("not a number of a ledger")
@@ -219,7 +217,6 @@ def _as_information(given: object) -> Information:
 
 
 def _is_exact_matrix(given: object) -> bool:
-    """AᵀA in fractions, as `cost_of` makes it where an index holds several measurements."""
     if not isinstance(given, tuple) or not given:
         return False
     return all(isinstance(r, tuple) and all(isinstance(x, Fraction) for x in r) for r in given)
@@ -265,7 +262,6 @@ class Cost(Record):
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written in a ledger: exact numbers as texts m·2^e."""
         return {
             "information": plain_exact(self.information),
             **{unit: plain_exact(getattr(self, unit)) for unit in ("mu2", "rho", "epsilon")},
@@ -300,7 +296,6 @@ class Cost(Record):
         return max(_diagonal(given)) if isinstance(given, tuple) else given
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int, Revealed]]:
-        """The cost at each index, in runs of equal indices."""
         given, runs = self.information, [(self.information, stop - start)]
         if isinstance(given, Runs):
             if given.count != stop - start:

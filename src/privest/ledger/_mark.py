@@ -35,7 +35,6 @@ class Mark:
     inode: int
 
     def is_at(self, path: Path) -> bool:
-        """Whether the file is the one that was marked: moved perhaps, but not copied."""
         found = os.stat(path)
         same = found.st_dev == self.device or path_hash(path) == self.path
         return found.st_ino == self.inode and same
@@ -99,7 +98,6 @@ class MarkFile:
             os.close(descriptor)
 
     def read_if_whole(self) -> Mark | None:
-        """The mark, None if there is none or it is damaged."""
         try:
             return self.read()
         except LedgerError:
@@ -231,7 +229,6 @@ class Guard:
         self.file.begin(mark_of(path, self.ledger, body_of(row)["instance"], row.seq, row.hash))
 
     def is_behind(self, mark: Mark) -> bool:
-        """Whether the marked entry is not part of this history."""
         row = self.store.row(mark.sequence)
         return row is None or row.hash != mark.hash
 
@@ -287,7 +284,6 @@ def make(path: Path, wanted: bool, busy: float, folder: Path) -> None:
 
 
 def require_none_before(path: Path, folder: Path) -> None:
-    """Refuse a place where there was a ledger, by the marks in `folder`."""
     if left_behind(folder, path) is not None:
         raise LedgerError(
             f"there was a ledger at {path}, and it is gone: a new one would give the same "

@@ -50,8 +50,8 @@ class LedgerSource(Source):
 
     Index start + at of the account is the first that a release reveals: of a stream its steps, else
     the entries of the vector (one index where the cost is a matrix). A release that is in the
-    ledger is sent again as it was, NaN where measurements were missing then: `resent`. `facts` and
-    `marks` of the next release are as in `Account.spend_and_write`; `entry` is the last entry.
+    ledger is sent again as it was (`resent`). `marks` of the next release are as in
+    `Account.spend_and_write`; `entry` is the last entry.
     """
 
     simulated = False
@@ -221,7 +221,6 @@ def _of_measurements(level: PrivacyLevel) -> Any:  # noqa: ANN401
 
 
 def _gram(rows: Array) -> Matrix:
-    """AᵀA in exact numbers, times the share that noise on the grid reveals."""
     exact = [[Fraction(x) for x in row] for row in rows.tolist()]
     size = rows.shape[1]
     return tuple(
@@ -253,7 +252,6 @@ def _safe(value: float, terms: int) -> Fraction:
 
 
 def _laplace(level: PrivacyLevel | StreamLevel, by: float) -> Statement:
-    """A pure ε where every measurement is released by itself."""
     blocks: PSD | None = None
     if isinstance(level, StreamLevel):
         blocks = level.final_blocks() if level.form == "independent" and level.block == 1 else None

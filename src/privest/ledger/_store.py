@@ -180,7 +180,6 @@ def unpacked(data: bytes, layout: Mapping[str, Any]) -> tuple[Integers, Flags | 
 
 
 def facts_hash(facts: Mapping[str, Any]) -> str:
-    """SHA-256 of the public facts of a release."""
     text = json.dumps(plain(dict(facts)), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -333,7 +332,6 @@ class Store:
         return data
 
     def secret(self, name: str) -> bytes:
-        """A key that stays in the file; within a transaction."""
         assert self._connection is not None
         query = "SELECT data FROM secret WHERE name = ?"
         found = self._connection.execute(query, (name,)).fetchone()
@@ -363,7 +361,6 @@ class Store:
             self.check_pages()
 
     def check_pages(self) -> None:
-        """SQLite's own check of every page and index."""
         assert self._connection is not None
         if self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
             raise damaged(self.path, "the database is corrupted")
@@ -508,7 +505,6 @@ def require_local(path: Path) -> None:
 
 
 def require_private(path: Path) -> None:
-    """Refuse what is no file, can be read by others, or cannot be written."""
     try:
         mode = os.stat(path).st_mode
     except OSError as error:

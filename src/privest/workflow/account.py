@@ -85,7 +85,6 @@ class Account:
         return vars(self) | {"_own": True, "_ledger": None}
 
     def open(self, plan: Terms, folder: Path) -> None:
-        """Before anything is drawn: refuse what will not be paid for, or could not be written."""
         self._require_allowed(plan, folder)
         if self.path.exists():
             self.ledger.require_writable()
@@ -152,7 +151,6 @@ class Account:
         return None
 
     def _require_one_measure(self, plan: Terms, before: Sequence[Entry]) -> None:
-        """Levels add up only where they count the same thing in the same units."""
         own = plan.measure
         for entry in before:
             parts = (entry.key or "").split(".")
@@ -272,7 +270,6 @@ def _facts(found: TableRelease) -> dict[str, object]:
 
 
 def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
-    """The places in ledgers of the releases in a folder."""
     names = os.listdir(folder) if folder.is_dir() else []
     for name in sorted(names):
         if name.endswith(".json"):
@@ -325,7 +322,7 @@ class Spending(Record):
     unit        "level", or "mu2" where the account is limited by μ alone.
     remaining   after this release, less than 0 where it is too much; None: other units.
     refusal     why the release would be refused now; `refusal_again`: with `again`.
-    unfinished  a paid draft is there: the same release finishes it, and spends nothing.
+    unfinished  a paid draft is there, which the same release finishes for nothing.
     """
 
     ledger: Path
@@ -345,7 +342,6 @@ class Spending(Record):
 
     @property
     def fits(self) -> bool:
-        """Whether the level is within what is left of the budget."""
         return self.remaining is None or self.remaining >= 0
 
 

@@ -86,7 +86,6 @@ class Aggregate:
         return Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
-        """The planned errors; those of yes/no and counts at one mean."""
         design = plan.survey.sums
         assert design is not None
         variance, scale = column.residual_variance, 1.0
@@ -156,7 +155,6 @@ class LeavingSums(Leaving):
         self._numbers: list[Index] = []
 
     def blocks(self) -> Blocks:
-        """The public columns of each block, and a column of nothing; values are kept."""
         for H, values, numbers in self._read():
             self._values.append(values)
             self._numbers.append(numbers)
@@ -177,7 +175,7 @@ class LeavingSums(Leaving):
     def _read(self) -> Iterator[tuple[Array, Array, Index]]:
         """H, private values and their persons from 0; the same rows in every pass.
 
-        Of a file as it was planned with, without gaps, the values alone are read.
+        The values alone are read where the file is as it was planned with, without gaps.
         """
         spec, found = self.spec, self.plan.survey
         assert found.sums is not None
@@ -194,7 +192,6 @@ class LeavingSums(Leaving):
             yield X, np.zeros((0, len(spec.targets))), none
 
     def released(self) -> tuple[Published, ...]:
-        """The published part of every private column, once all blocks were read."""
         plan, design = self.plan, self._design()
         if plan.privacy.publish == "matrix":
             _require_common(plan.names, design)
@@ -401,7 +398,6 @@ FIELDS: dict[str, Any] = {
 
 
 def _matrix(given: object, n: int) -> dict[str, Array]:
-    """The published sums and their weights; {} where they are not."""
     shapes = {"sums": (n,), "squares": None, "cross": (n, n), "gram": (n, n)}
     if given == {}:
         return {}
@@ -435,6 +431,5 @@ def _estimable(sums: Array, cross: Array, gram: Array, squares: Array | None = N
 
 
 def payload(found: Sequence[Published]) -> bytes:
-    """The text whose SHA-256 an entry of a ledger has."""
     listed = [one.to_dict() for one in found]
     return json.dumps(listed, sort_keys=True, separators=(",", ":")).encode()

@@ -103,7 +103,6 @@ def _all_beyond(found: TableEstimate, limits: Range) -> str | None:
 
 
 def _left_biased(plain: TableEstimate) -> TableEstimate:
-    """Least squares as it is, without σ², which clipped values do not show."""
     return replace(
         plain, noise_found=None, noise_interval=None, misfit=None, misfit_p=None,
         cautions=(*plain.cautions, AS_CLIPPED),
@@ -147,7 +146,6 @@ def clipping_bias(found: TableEstimate, limits: Range) -> tuple[Array, float]:
 
 
 def _variance(found: TableEstimate) -> float:
-    """σ² to the safe side: the larger of what is stated and what the release shows."""
     release, added = found.release, added_of(found.release)
     freedom = max(found.rows - len(found.names), 1)
     shown = found.noise_found
@@ -201,7 +199,6 @@ def _of_likelihood(plain: TableEstimate, fit: ClippedResult, *, stated: bool) ->
 
 
 def _robust(fit: ClippedResult) -> ClippedResult:
-    """With the larger of the model's covariance and the sandwich, where there is one."""
     if fit.joint is None or fit.sandwich is None:
         return fit
     joint, kept = fit.joint.copy(), slice(0, len(fit.sandwich))

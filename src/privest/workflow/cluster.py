@@ -116,7 +116,6 @@ class _People:
         return ordered
 
     def _streamed(self, by: Array | None) -> Iterator[Array]:
-        """Persons as they end; the one that is open at the end of a block goes on in the next."""
         last, rest = 0, np.zeros((self.width, self.width))
         for X, numbers in self.rows():
             place = np.concatenate([[0], np.cumsum(np.diff(numbers) > 0)])
@@ -155,7 +154,6 @@ class _People:
     def _range(
         self, found: dict[str, Any], first: PeopleEstimate, rows: Index, limits: Range
     ) -> dict[str, Any]:
-        """The effect of the range on the estimate; `rows` of each person."""
         n = len(self.release.names)
         weights, moved, clipped = 1 / self.noise.variances(rows), np.zeros(n), 0.0
         for X, numbers in self.rows():

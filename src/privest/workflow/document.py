@@ -84,7 +84,7 @@ class ReleasedRows:
     """Rows of a release: H (rows, n) and noisy values z (rows, columns) in units of the model.
 
     levels  of the rows with a level column; z is NaN where the level is 0.
-    people  number of each row's person; z is then z̃/√s, and √r·z the noisy value.
+    people  person of each row; z is then z̃/√s, and √r·z the noisy value.
     """
 
     H: Array = field(repr=False)
@@ -165,7 +165,6 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def charged(self) -> int:
-        """Indices of a ledger: persons, else rows."""
         return self.rows if self.persons is None else self.persons
 
     @property
@@ -199,7 +198,6 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the header, as sorted compact JSON."""
         return checksum_of(self._facts())
 
     @property
@@ -235,30 +233,26 @@ class TableRelease(ReleaseRecord, Terms):
         return found
 
     def scale(self, column: Column) -> tuple[float, float]:
-        """Slope and offset of value = slope·z + offset, in units of the model."""
         return self.distribution.scale(self.unit_level(column), self.limits(column), self.grid)
 
     # --- the table --------------------------------------------------------------------------------
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns of H in the table."""
         return tuple(name for name in self.coefficients if name != "intercept")
 
     @property
     def table_columns(self) -> tuple[str, ...]:
-        """Of the table: features, public columns beside them, noisy values."""
+        """Features, public columns beside them, noisy values."""
         return (*self.features, *self.beside, *(self.z_name(one) for one in self.columns))
 
     def blocks(self) -> Iterator[ReleasedRows]:
-        """The table in blocks, every number checked."""
         if self.sums:
             raise InvalidInput("this release has no rows: its form is aggregate.")
         kept = () if self.memory is None else self.memory.blocks
         return iter(kept) if kept else self._blocks()
 
     def shown_blocks(self) -> Iterator[ReleasedRows]:
-        """The same without rows of level 0."""
         for part in self.blocks():
             if len(shown := part.shown):
                 yield shown
@@ -389,7 +383,6 @@ def checksum_of(facts: Mapping[str, Any]) -> str:
 
 
 def _of_sections(given: Mapping[str, Any]) -> TableRelease:
-    """A release from the fields of a document; its plan passes the checks of every plan."""
     sections = read_fields(given["plan"], {"model": _any, "privacy": _any}, "plan")
     model = section(Model, sections["model"], "plan: model")
     privacy = section(Privacy, sections["privacy"], "plan: privacy")
@@ -486,7 +479,6 @@ def _refuse(wrong: Mapping[str, bool]) -> None:
 
 
 def _close(stated: Sequence[float | None], computed: Sequence[float | None]) -> bool:
-    """Whether numbers are the same up to rounding; None: there is none."""
     return all(
         a is b if a is None or b is None else math.isclose(a, b, rel_tol=SAME_EPSILON)
         for a, b in zip(stated, computed, strict=True)
@@ -556,7 +548,6 @@ def digest(file: BinaryIO) -> str:
 
 
 def as_numbers(column: Array) -> Index:
-    """Numbers of persons, as a table holds them."""
     numbers = column.astype(np.intp)
     if not (numbers == column).all():
         raise InvalidInput("the column of persons must hold whole numbers: it was changed.")

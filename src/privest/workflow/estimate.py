@@ -111,7 +111,6 @@ def _of_table(release: TableRelease, errors: str) -> TableEstimate:
 
 
 def fit_rows(release: TableRelease, errors: str) -> TableEstimate:
-    """The estimate of one column of noisy rows, by the fit of its header; then clipping."""
     model, limits = release.model, release.limits(release.column)
     if model.person is not None:
         return estimate_people(release, errors)
@@ -129,20 +128,15 @@ def fit_rows(release: TableRelease, errors: str) -> TableEstimate:
 def _of_columns(release: TableRelease, errors: str) -> TableEstimate:
     """All columns: least squares one by one is efficient, as all have the same features."""
     parts = tuple(_of_table(one_column(release, column), errors) for column in release.columns)
-    first, n = parts[0], len(release.names)
-    covariance = np.full((len(parts) * n,) * 2, np.nan)
-    for j, part in enumerate(parts):
-        own = slice(j * n, (j + 1) * n)
-        covariance[own, own] = part.covariance
+    first, silent = parts[0], _silent(release, parts)
     named = [(part, part.release.column.target) for part in parts]
-    silent = _silent(release, parts)
     return TableEstimate(
         value=np.concatenate([part.value for part in parts]),
-        covariance=covariance,
+        covariance=_covariance(parts),
         names=tuple(f"{target}: {name}" for part, target in named for name in part.names),
         simulated=first.simulated,
         degrees_of_freedom=np.concatenate([_freedom(part) for part in parts]),
-        method="; ".join(dict.fromkeys(part.method for part in parts if part.method)) or None,
+        method="; ".join(dict.fromkeys(str(part.method) for part in parts)),
         rows=first.rows,
         dropped=first.dropped,
         cautions=tuple(f"{target}: {text}" for part, target in named for text in part.cautions),
@@ -151,6 +145,15 @@ def _of_columns(release: TableRelease, errors: str) -> TableEstimate:
         joint=None if silent else _joint(release, parts),
         silent=silent,
     )
+
+
+def _covariance(parts: Sequence[TableEstimate]) -> Array:
+    blocks = [part.covariance for part in parts]
+    found, n = np.full((sum(map(len, blocks)),) * 2, np.nan), len(blocks[0])
+    for at, block in enumerate(blocks):
+        own = slice(at * n, (at + 1) * n)
+        found[own, own] = block
+    return found
 
 
 def _freedom(part: TableEstimate) -> Array:

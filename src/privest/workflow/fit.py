@@ -70,7 +70,6 @@ class FirstPass:
 
 
 def first_pass(release: TableRelease, *, weighted: bool = False) -> FirstPass:
-    """One look at all rows, by their survey weights or without."""
     sums, n, rows = new_sums_of(release), len(release.names), 0
     for part in release.blocks():
         root = np.sqrt(part.weights) if weighted and part.weights is not None else 1.0
@@ -136,7 +135,6 @@ def too_few(release: TableRelease) -> InvalidInput:
 
 
 def _stated(release: TableRelease, first: FirstPass) -> Errors:
-    """Errors of the residual variance of the header: known, or pooled with the release's."""
     variance, added = release.column.residual_variance, added_of(release)
     if variance is None:
         raise InvalidInput(
@@ -157,7 +155,6 @@ def _stated(release: TableRelease, first: FirstPass) -> Errors:
 def said_of_noise(
     release: TableRelease, first: FirstPass, seen: SecondPass | None
 ) -> dict[str, Any]:
-    """Whether the residuals fit the stated variance, and the noise that the header states."""
     scatter, variance = first.scatter, release.column.residual_variance
     if scatter is None:
         return {"misfit": None}
@@ -205,14 +202,12 @@ def added_of(release: TableRelease) -> float:
 
 
 def added_at(release: TableRelease, part: ReleasedRows) -> Array:
-    """The variances of the privacy noise on some values that are shown."""
     if part.levels is None:
         return np.full(len(part), added_of(release))
     return added_of(release) * release.column.level / part.levels
 
 
 def freedom_of(release: TableRelease) -> int | None:
-    """Degrees of freedom of σ², where it is from a reference set."""
     if release.column.reference_rows is None:
         return None
     return max(release.column.reference_rows - len(release.names), 1)
@@ -283,7 +278,6 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> TableEstimate:
 
 
 def _looked_at(release: TableRelease) -> tuple[Array, int]:
-    """(HᵀH)⁻¹ of all rows, and how many are shown, which must determine θ."""
     every, own, rows, shown = new_sums_of(release), new_sums_of(release), 0, 0
     for part in release.blocks():
         every.add_matrix(part.H)

@@ -26,20 +26,13 @@ from privest.mechanism.source import Source, as_protected, as_source, seeded
 from privest.reading import parse_json
 from privest.workflow.account import Account, PublicRows
 from privest.workflow.aggregate import Published
-from privest.workflow.document import (
-    HeldTable,
-    TableRelease,
-    digest,
-    document_path,
-    library_of,
-)
+from privest.workflow.document import HeldTable, TableRelease, digest, document_path, library_of
 from privest.workflow.plan import Plan
 
 Progress = Callable[[int], object]
 
 
 def simulation_source(plan: Plan, seed: int | None) -> Source:
-    """The noise of a simulation; a seed repeats the very same release only."""
     model, levels = plan.model, [column.level for column in plan.columns]
     facts: list[Any] = ["table", list(model.target), model.transform, list(plan.names), levels]
     if plan.found is not None and plan.found.levels is not None:
@@ -162,7 +155,6 @@ def _left_sums(part: Draft, n: int) -> tuple[Published, ...]:
 def _charged(
     plan: Plan, found: TableRelease, part: Draft, account: Account, public: PublicRows
 ) -> TableRelease:
-    """The release, paid for: its draft stays. One that is not paid for goes."""
     part.kept = True
     try:
         return account.charge(plan, found, public)
@@ -193,7 +185,6 @@ def _digest(part: Draft) -> str:
 
 
 def _write_document(found: TableRelease, table: Path) -> None:
-    """At a fixed name first, under the lock of the draft."""
     beside = table.resolve().with_name(f"{table.name}.json")
     atomic_write(document_path(table), found.text, beside=part_path(beside))
 
@@ -216,7 +207,6 @@ def _require_free(table: Path, *, simulated: bool) -> None:
 
 
 def described(plan: Plan, table: Path, source: Source, sha256: str) -> TableRelease:
-    """The release of a table, but for what is known when it is written."""
     return TableRelease(
         **plan.terms, rows=1, dropped=0, simulated=source.simulated, table=table.name,
         sha256=sha256, coefficients=plan.names, categories=dict(plan.spec.design.categories),
@@ -250,7 +240,6 @@ def simulate_plan(
 def _made(
     plan: Plan, path: str | os.PathLike[str] | None, make: Callable[[Path], TableRelease]
 ) -> TableRelease:
-    """The release at `path`; or held, with nothing left on the disk."""
     library = library_of(plan.data)
     if path is not None:
         return replace(make(Path(path)), memory=HeldTable(library))

@@ -11,12 +11,7 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput
 from privest.estimator import ClippedResult, Estimate
-from privest.estimator.inference import (
-    DOUBTFUL,
-    Joint,
-    OriginalMean,
-    as_percent,
-)
+from privest.estimator.inference import DOUBTFUL, Joint, OriginalMean, as_percent
 from privest.records import plain
 from privest.workflow.document import TableRelease
 
@@ -141,7 +136,7 @@ class TableEstimate(Estimate):
     def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
         """The mean and the median of the target at a row {"age": 50, "sex": "male"}, in file units.
 
-        Of a logarithm from θ̂ and σ² at that row, a variance by features, for normal errors.
+        A logarithm: from θ̂ and σ² at that row, a variance by features, for normal errors.
         """
         from privest.workflow.units import mean_at
 

@@ -52,7 +52,7 @@ class PlannedErrors:
     """Standard errors of the coefficients of one column, (n,) each; NaN where unknown.
 
     classical   without privacy. privacy: by the privacy noise alone. total: with privacy.
-    relative    of noisy squares: sd of their noise over the variance that they show; else None.
+    relative    sd of the noise of squares over the variance that they show; else None.
     """
 
     classical: Array
@@ -168,7 +168,6 @@ class Leaving:
             next(self.table.blocks([target], size=LOOKED_AT), None)
 
     def private(self) -> Iterator[tuple[Array, Array, Index, Block]]:
-        """H, private values and the persons' numbers from 1; the same rows in every pass."""
         model, persons, self.dropped = self.spec.model, Persons(), 0
         for block in read_rows(
             self.table, self.spec.design, self.spec.targets,
@@ -226,7 +225,6 @@ class LeavingRows(Leaving):
         return table_writer(Path(release.table))(file, release.table_columns, blocks), ()
 
     def blocks(self) -> Blocks:
-        """The columns of each block, in the order of `table_columns`."""
         design, rows = self.spec.design, 0
         sums = RunningLeastSquares(len(design.names)) if self.plan.found is None else None
         for H, values, numbers, block in self.private():
@@ -246,7 +244,6 @@ class LeavingRows(Leaving):
             self.require_rows(rows)
 
     def _public(self, numbers: Index, block: Block) -> tuple[list[Array], Array | None]:
-        """Public columns beside H, and the weights c of rows with levels of their own."""
         model, level = self.spec.model, self.plan.columns[0].level
         if model.person is not None:
             rows = None if self.counts is None else self.counts[numbers - 1]

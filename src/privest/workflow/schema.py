@@ -81,7 +81,7 @@ def _plan() -> Iterator[str]:
 
 
 def descriptions(kind: type) -> dict[str, str]:
-    """What the docstring of a class says of its fields: lines `name[, name]  text`."""
+    """The texts on fields in the docstring of a class: lines `name[, name]  text`."""
     found: dict[str, str] = {}
     names: list[str] = []
     for line in (getdoc(kind) or "").splitlines()[1:]:

@@ -97,7 +97,6 @@ class Model:
         _set(self, **stated)
 
     def _require_roles(self) -> None:
-        """A private column has no public role; a column has one role."""
         public: list[tuple[str | None, str]] = [(one, "a feature") for one in self.features]
         public += [(self.person, "the column of person"), (self.weights, "the column of weights")]
         for column, role in public:
@@ -114,7 +113,6 @@ class Model:
 
     @property
     def design(self) -> Design:
-        """How columns become rows of H."""
         if self.formula is not None:
             return read_formula(self.formula, self.categories).features
         return Features(self.features, dict(self.categories), self.intercept)
@@ -177,7 +175,7 @@ class Privacy:
 
 @dataclass(frozen=True)
 class Public:
-    """What is publicly known before the release; never taken from the private columns.
+    """Public knowledge before the release; never taken from the private columns.
 
     residual_variance  variance of a value given its features.
     reference          file with public rows of the same columns, which show that variance.
@@ -236,7 +234,6 @@ class Spec:
         return self.model.design
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values without defaults."""
         return {"version": VERSION, **stated(self)}
 
     @classmethod
@@ -284,7 +281,6 @@ def ends_of(model: Model, privacy: Privacy, target: str) -> Ends | None:
 
 
 def beside_of(model: Model, privacy: Privacy) -> tuple[str, ...]:
-    """Public columns of the table that are no features: survey weights, persons, levels."""
     listed = (model.weights, model.person, privacy.level_column)
     return tuple(name for name in listed if name is not None)
 
@@ -301,7 +297,6 @@ def is_plain(spec: Spec) -> bool:
 
 
 def section(kind: type[T], record: object, where: str) -> T:
-    """A data class from names and values, nested ones from nested mappings."""
     if not isinstance(record, Mapping):
         raise InvalidInput(f"{where}: names with values are expected.")
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
@@ -394,8 +389,6 @@ def _toml(value: object) -> str:
 
 
 def _moved(spec: Spec, path: Callable[[str], str]) -> Spec:
-    """The spec with other paths; absolute ones and the embedded table stay."""
-
     def moved(name: str) -> str:
         return name if name == EMBEDDED or Path(name).is_absolute() else path(name)
 
@@ -429,7 +422,6 @@ def as_text(value: object, what: str) -> str:
 
 
 def as_names(value: object, what: str) -> tuple[str, ...]:
-    """Names of columns: a text, or a list of texts."""
     listed = (value,) if isinstance(value, str) else value
     if not isinstance(listed, list | tuple):
         raise InvalidInput(f"{what} must be a list of texts; received {type(value).__name__}.")

@@ -59,7 +59,6 @@ class _Added:
         return (float(grid / np.sqrt(level)) if grid else 1.0), 0.0
 
     def simulated(self, z: Array, level: float) -> Array:
-        """z̃ of a simulation in units of the values."""
         return z * float(1.0 / np.sqrt(level))
 
     def require(self, z: Array, where: object) -> None:
@@ -95,7 +94,7 @@ class Gaussian(_Added):
         return gdp.mu_of(epsilon, delta) ** 2
 
     def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
-        """Of a released value given the value: 1/s, and what the grid adds to a real release."""
+        """Variance of a released value given the value: 1/s, and the part of the grid."""
         return (1.0 + extra_variance(0.0 if simulated else GRID)) / level
 
 
@@ -161,7 +160,6 @@ class RandomisedResponse(_Pure):
         return coin_of(level, (limits.low, limits.high))
 
     def scale(self, level: float, limits: Range | None, grid: float) -> tuple[float, float]:
-        """The scale of the bits 0 and 1, so that the mean is that of the values."""
         coin = self.law(level, limits)
         return coin.unit, coin.zero
 
@@ -220,7 +218,6 @@ class Person(Row):
         return np.array([person_root(level, int(r)) for r in counts])[place]
 
     def divided(self, rows: Index) -> Array:
-        """By how much the level of a row is below that of its person."""
         return (np.full_like(rows, self.most) if self.capped else rows).astype(float)
 
     def epsilon(

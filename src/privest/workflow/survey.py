@@ -117,7 +117,6 @@ def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> 
 
 
 def inverse_of(triangle: Array) -> Array:
-    """(RᵀR)⁻¹ of a triangle R."""
     inverse = scipy.linalg.lapack.dtrtri(triangle)[0]
     return np.asarray(inverse @ inverse.T)
 
@@ -133,8 +132,6 @@ def _blocks(
 
 
 class _Accumulators:
-    """Sums beside HᵀH: of survey weights, of levels, of persons."""
-
     def __init__(self, spec: Spec, table: Source, known: tuple[Known, ...]) -> None:
         self.spec, self.table, n = spec, table, len(spec.design.names)
         self.once, self.twice, self.levelled = (RunningLeastSquares(n) for _ in range(3))
@@ -193,8 +190,6 @@ class _Accumulators:
 
 
 class _PersonSums:
-    """Sums of H by persons with equally many rows."""
-
     def __init__(self, spec: Spec, table: Source) -> None:
         assert spec.model.person is not None
         self.column, self.cap, self.table = spec.model.person, spec.model.most_rows, table
@@ -244,7 +239,6 @@ class _PersonSums:
 
 
 def reference_facts(spec: Spec) -> tuple[tuple[Known, ...], Array | None]:
-    """The specification, or its reference, about the residuals of each target."""
     public, targets = spec.public, spec.targets
     if public.reference is None:
         return (Known(public.residual_variance),) * len(targets), None
@@ -353,7 +347,6 @@ class HeldRows:
 
 
 def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
-    """The public rows of a plan, all of them: the private column is not read."""
     if groups is not None and groups in spec.targets:
         raise InvalidInput(
             f"{groups!r} is the target, which is private: groups are of a public column."
@@ -372,6 +365,5 @@ def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
 
 
 def _group_name(value: object) -> str:
-    """A value of the column of groups; whole numbers without a point."""
     text = str(value)
     return f"{float(text):.15g}" if is_number(text) else text

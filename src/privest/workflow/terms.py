@@ -77,7 +77,6 @@ class Terms:
 
     @property
     def unit(self) -> Row:
-        """The unit whose values change together."""
         return unit_of(self.model, self.most)
 
     @property
@@ -90,7 +89,6 @@ class Terms:
 
     @property
     def column(self) -> Column:
-        """The only private column."""
         if len(self.columns) != 1:
             listed = ", ".join(repr(one.target) for one in self.columns)
             raise InvalidInput(f"there are several private columns, {listed}: take one of them.")
@@ -98,7 +96,6 @@ class Terms:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the coefficients."""
         return tuple(self.model.design.names)
 
     @property
@@ -116,7 +113,6 @@ class Terms:
         return limits_of(self.model, self.privacy, column.target)
 
     def summed(self, column: Column) -> Range:
-        """The range of what the aggregate form sums."""
         return _summed(self.privacy, _range_of(self.model, self.privacy, column.target))
 
     def sensitivity(self, column: Column) -> float | None:
@@ -136,7 +132,6 @@ class Terms:
         return True
 
     def z_name(self, column: Column) -> str:
-        """The name of a column of noisy values: z, or z:TARGET of several."""
         return "z" if len(self.model.target) == 1 else f"z:{column.target}"
 
     # --- the promise ------------------------------------------------------------------------------
@@ -227,7 +222,6 @@ def index_of(names: tuple[str, ...], name: str) -> int:
 
 
 def unit_of(model: Model, most: int | None) -> Row:
-    """The unit of privacy: rows, or persons with at most so many rows."""
     if model.person is None:
         return Row()
     assert most is not None
@@ -235,7 +229,6 @@ def unit_of(model: Model, most: int | None) -> Row:
 
 
 def modelled(transform: str, y: Array) -> Array:
-    """Values after the transform of the target."""
     return np.log(y) if transform == "log" else y
 
 
@@ -324,7 +317,6 @@ def solve(
 def _factor(
     model: Model, privacy: Privacy, unit: Row, shares: list[float], units: tuple[float, ...]
 ) -> float:
-    """The budget of a record that keeps a level, an attacker's chance or an ε."""
     if privacy.level is not None:
         return privacy.level
     if privacy.tolerance is not None:
@@ -414,7 +406,6 @@ def splits_of_kinds(
 
 
 def _summed(privacy: Privacy, limits: Range) -> Range:
-    """The range of the values, or of their differences from a prediction."""
     return limits if privacy.within is None else Range(-privacy.within, privacy.within)
 
 

@@ -29,9 +29,7 @@ LARGEST = 0.9  # leverage that a row is given in the variance by features
 
 
 def row_of(
-    names: tuple[str, ...],
-    given: Mapping[str, object],
-    categories: Mapping[str, tuple[str, ...]],
+    names: tuple[str, ...], given: Mapping[str, object], categories: Mapping[str, tuple[str, ...]]
 ) -> Array:
     """h for values by name: numbers, or a category; of a product, age:sex=male, that of its parts.
 
@@ -68,7 +66,6 @@ def _indicators(name: str, value: object, listed: tuple[str, ...]) -> dict[str, 
 
 
 def _cell(name: str, cells: Mapping[str, float]) -> float:
-    """The value of a coefficient's column, or the product of those that it is made of."""
     if name in cells:
         return cells[name]
     parts = name.split(":")
@@ -124,7 +121,6 @@ def _linear(
 
 
 def _freedom(found: TableEstimate, h: Array) -> float | None:
-    """Of hᵀθ̂: the least of those of the coefficients that take part."""
     freedom = found.degrees_of_freedom
     if freedom is None:
         return None
@@ -239,7 +235,6 @@ def row_features(release: TableRelease) -> dict[str, tuple[str, ...] | None]:
 
 
 def _column(part: str, lists: Mapping[str, tuple[str, ...]]) -> str | None:
-    """The column of categories that a coefficient is one of: sex of sex=male."""
     return next(
         (name for name, values in lists.items() if any(part == f"{name}={one}" for one in values)),
         None,

@@ -103,7 +103,6 @@ def _rows_of(found: TableRelease) -> list[str]:
 
 
 def _require_entry(found: TableRelease, ledger: Ledger) -> None:
-    """Refuse a table that is not the one of its entry, or of another level."""
     place, path = found.entry, ledger.path
     if place is None or found.signature is None:
         raise InvalidInput(f"{found.path} names no entry of a ledger: it was charged to none.")
@@ -153,7 +152,6 @@ class _Charged:
         self.steps = self.ledger.account(self.subject).next_index(self.key) * self.width
 
     def step(self, step: int, z: Array | None, entry: int | None) -> None:
-        """z and the entry of a line: both must be those of the ledger."""
         charged = self._numbers(step // self.width)
         if entry is not None and (self.entry is None or self.entry.sequence != entry):
             raise InvalidInput(f"step {step} is not of entry {entry} of {self.ledger.path}.")
@@ -165,7 +163,6 @@ class _Charged:
             raise InvalidInput(f"z of step {step} is not what {self.ledger.path} has of it.")
 
     def _numbers(self, index: int) -> Array:
-        """The numbers of an index; none where the ledger has no entry of it."""
         if self.entry is None or not self.first <= index < self.first + len(self.cells):
             known = self.ledger.account(self.subject).entry_at(index, self.key)
             written = None if known is None else self.ledger.written(known)

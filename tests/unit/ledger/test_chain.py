@@ -12,8 +12,8 @@ import traced
 from fuzz import ledgers
 from privest.errors import BudgetExceeded, LedgerError
 from privest.ledger import Budget, Cost, Head, Ledger
+from privest.ledger._ledger import verify_rows
 from privest.ledger._store import COLUMNS, FIRST, Row, Store
-from privest.ledger._verify import verify_rows
 
 LEDGER = ledgers.made()
 
