@@ -340,9 +340,9 @@ MAIN = [sys.executable, "-c", "from privest.cli import main; main()"]
 
 
 SLOW = """
-import functools, signal, time, numpy as np
+import signal, time, numpy as np
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a test run under nohup has it ignored
-import privest.workflow.rows as l
+import privest.data.source as d
 import privest.cli.owner as w
 from privest.mechanism.source import as_source
 class Slow(np.random.Generator):
@@ -354,7 +354,7 @@ class Slow(np.random.Generator):
             time.sleep(60)
         return super().standard_normal(size)
 w.simulation_source = lambda plan, seed: as_source(Slow(np.random.PCG64(0)))
-l.read_rows = functools.partial(l.read_rows, size=200)
+d.Source.size = 200
 from privest.cli import main; main()
 """
 
