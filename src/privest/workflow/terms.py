@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -77,7 +77,10 @@ class Terms:
 
     @property
     def unit(self) -> Row:
-        return unit_of(self.model, self.most)
+        if self.model.person is None:
+            return Row()
+        assert self.most is not None
+        return Person(self.most, capped=self.model.most_rows is not None)
 
     @property
     def form(self) -> Rows | Aggregate:
@@ -116,8 +119,22 @@ class Terms:
         return _summed(self.privacy, _range_of(self.model, self.privacy, column.target))
 
     def sensitivity(self, column: Column) -> float | None:
-        """By how much one value differs at most, in the units of the model; None: unlimited."""
-        return sensitivity_of(self.model, self.privacy, column.target)
+        """The stated one, at most the width of the range, in the units of the model."""
+        limits, stated = self.limits(column), self.privacy.sensitivity
+        if stated is not None and len(self.model.target) > 1:  # in units of each column
+            stated *= self.units[self.model.target.index(column.target)]
+        if limits is None:
+            return stated
+        return limits.width if stated is None else min(stated, limits.width)
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """One unit of each target: as stated, or the width of its range."""
+        model, stated = self.model, self.privacy.units
+        return tuple(
+            stated[one] if one in stated else _range_of(model, self.privacy, one).width
+            for one in model.target
+        )
 
     def unit_level(self, column: Column) -> float:
         """The level that z is in units of: 1 with a level column, whose rows have their own."""
@@ -167,8 +184,7 @@ class Terms:
         levels = [one.exposure for one in self.splits] or [one.level for one in self.columns]
         if len(levels) == 1:
             return Fraction(levels[0])
-        units = units_of(self.model, self.privacy)
-        parts = [Fraction(level) * Fraction(u) ** 2 for level, u in zip(levels, units)]
+        parts = [Fraction(level) * Fraction(u) ** 2 for level, u in zip(levels, self.units)]
         return sum(parts, Fraction(0)) * (1 - ROUNDING)
 
     @property
@@ -202,7 +218,7 @@ class Terms:
     def measure(self) -> str:
         """The units in which a level counts; ledgers of 0.2 have the same text."""
         several = len(self.columns) > 1
-        units = units_of(self.model, self.privacy) if several else (None,)
+        units = self.units if several else (None,)
         columns = [[self.model.transform, None, unit] for unit in units]
         names = [one.target for one in self.columns] if several else None
         person = None if self.model.person is None else [self.model.person, "A"]
@@ -221,13 +237,6 @@ def index_of(names: tuple[str, ...], name: str) -> int:
     return names.index(name)
 
 
-def unit_of(model: Model, most: int | None) -> Row:
-    if model.person is None:
-        return Row()
-    assert most is not None
-    return Person(most, capped=model.most_rows is not None)
-
-
 def modelled(transform: str, y: Array) -> Array:
     return np.log(y) if transform == "log" else y
 
@@ -242,26 +251,6 @@ def _range_of(model: Model, privacy: Privacy, target: str) -> Range:
     found = limits_of(model, privacy, target)
     assert found is not None
     return found
-
-
-def sensitivity_of(model: Model, privacy: Privacy, target: str) -> float | None:
-    """The stated sensitivity, and no more than the width of the range."""
-    limits, stated = limits_of(model, privacy, target), privacy.sensitivity
-    if stated is not None and len(model.target) > 1:  # in units of each column
-        stated *= units_of(model, privacy)[model.target.index(target)]
-    if limits is None:
-        return stated
-    return limits.width if stated is None else min(stated, limits.width)
-
-
-def units_of(model: Model, privacy: Privacy) -> tuple[float, ...]:
-    """One unit of each column: as stated, or the width of its range."""
-    return tuple(
-        privacy.units[target]
-        if target in privacy.units
-        else _range_of(model, privacy, target).width
-        for target in model.target
-    )
 
 
 class Known(NamedTuple):
@@ -294,19 +283,32 @@ def solve(
 
     shape  (HᵀH)⁻¹, for a wanted accuracy. largest: of a level column.
     """
+    draft = Terms(
+        model=model,
+        privacy=privacy,
+        columns=columns_of(model, [1.0] * len(known), known),
+        most=most,
+    )
     if largest is not None:
         levels = [largest]
     elif privacy.standard_error is not None:
+        variance = known[0].variance
         assert shape is not None
-        levels = [_level_for_errors(model, privacy.standard_error, known[0].variance, shape)]
+        assert variance is not None  # `refusals` asks for it
+        places = {name: draft.index(name) for name in privacy.standard_error}
+        levels = [
+            max(
+                level_for_error(name, error, variance, float(shape[places[name], places[name]]))
+                for name, error in privacy.standard_error.items()
+            )
+        ]
     else:
-        units = units_of(model, privacy) if len(model.target) > 1 else (1.0,)
+        units = draft.units if len(known) > 1 else (1.0,)
         # S_jj = 1/(q u_j²): each of q columns has the same part of one budget Σ_j u_j²S_jj ≤ 1.
         shares = [1.0 / (len(units) * u * u) for u in units]
-        factor = _factor(model, privacy, unit_of(model, most), shares, units)
+        factor = _factor(draft, shares, units)
         levels = [share * factor for share in shares]
-    columns = columns_of(model, levels, known)
-    terms = Terms(model=model, privacy=privacy, columns=columns, most=most)
+    terms = replace(draft, columns=columns_of(model, levels, known))
     try:
         _ = terms.epsilon
     except InvalidInput as error:
@@ -314,9 +316,9 @@ def solve(
     return terms
 
 
-def _factor(
-    model: Model, privacy: Privacy, unit: Row, shares: list[float], units: tuple[float, ...]
-) -> float:
+def _factor(draft: Terms, shares: list[float], units: tuple[float, ...]) -> float:
+    """The budget of a record that keeps a level, an attacker's chance or an ε."""
+    privacy = draft.privacy
     if privacy.level is not None:
         return privacy.level
     if privacy.tolerance is not None:
@@ -324,20 +326,8 @@ def _factor(
         record = [(share, privacy.tolerance * own) for share, own in zip(shares, units)]
         return Gaussian().factor_for_chance(privacy.attacker, record)
     assert privacy.epsilon is not None
-    moves = [sensitivity_of(model, privacy, target) or 0.0 for target in model.target]
-    distribution, record = distribution_of(model, privacy), list(zip(shares, moves))
-    return unit.factor(distribution, privacy.epsilon, privacy.delta, record)
-
-
-def _level_for_errors(
-    model: Model, errors: Mapping[str, float], variance: float | None, shape: Array
-) -> float:
-    assert variance is not None  # `refusals` asks for it
-    names, found = tuple(model.design.names), 0.0
-    for name, error in errors.items():
-        place = index_of(names, name)
-        found = max(found, level_for_error(name, error, variance, float(shape[place, place])))
-    return found
+    record = [(share, draft.sensitivity(one) or 0.0) for share, one in zip(shares, draft.columns)]
+    return draft.unit.factor(draft.distribution, privacy.epsilon, privacy.delta, record)
 
 
 def level_for_error(name: str, error: float, variance: float, shape: float) -> float:
