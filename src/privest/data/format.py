@@ -59,7 +59,8 @@ class Format:
     """How a table file is written. All of it is public; None is found, or the usual.
 
     separator      of a text file: , ; | or a tab, or their names.
-    decimal        "." or ","; thousands: "," "." "'" or " ", never found.
+    decimal        "." or ",".
+    thousands      "," "." "'" or " "; never found.
     encoding       of a text file. None: UTF-8, or UTF-16 where the file begins with its mark.
     missing_codes  stand for a missing value beside an empty cell, NA and their like: "77777"
                    in every column, "bmi=999" in one. Numbers are compared as numbers.
