@@ -563,7 +563,7 @@ def _jump(channel: Channel, grid: Array) -> float | None:
     width = 1e-12 * float(np.abs(grid).max())
     for z in probes.tolist():
         cells = _segments(grid)
-        found = find_jumps(partial(seen, z), *cells, width=width, least=least, kept=0.9)
+        found = find_jumps(partial(seen, z), cells, width=width, least=least, kept=0.9)
         if found:
             return float(found[0])
     return None
@@ -599,7 +599,7 @@ def _edges(channel: Channel, grid: Array) -> Array:
     points: list[float] = []
     for z in probes.tolist():
         seen = partial(score, z)
-        points += find_jumps(seen, *_segments(grid), width=width, least=least, kept=0.5, zoom=100)
+        points += find_jumps(seen, _segments(grid), width=width, least=least, kept=0.5, zoom=100)
     every = np.sort(np.array(points))
     same = every[:-1][np.diff(every) < 4 * width]
     apart = np.concatenate([[True], np.diff(same) > 8 * width])[: same.size]

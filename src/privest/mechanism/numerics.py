@@ -162,7 +162,7 @@ def _moves(channel: Channel, point: float, u: float, unit: float, width: float) 
     cell = np.array([u - 0.9 * far]), np.array([u + 1.1 * far])
     return bool(
         find_jumps(
-            seen, *cell, width=1e-12 * unit, least=lambda a, b: 1e-7 * np.maximum(a, b), kept=0.9
+            seen, cell, width=1e-12 * unit, least=lambda a, b: 1e-7 * np.maximum(a, b), kept=0.9
         )
     )
 
@@ -239,7 +239,7 @@ def _loses(channel: Channel, u: float, far: float) -> bool:
     a, b = (np.array([end]) for end in sorted((u, u + far)))
     width = 1e-12 * abs(far)
     return bool(
-        find_jumps(seen, a, b, width=width, least=lambda a, b: 0.1 * (a + b), kept=0.9, zoom=10)
+        find_jumps(seen, (a, b), width=width, least=lambda a, b: 0.1 * (a + b), kept=0.9, zoom=10)
     )
 
 

@@ -11,9 +11,15 @@ from privest.lazy import lazy
 if TYPE_CHECKING:
     from privest.noise._bounded import Bump, CosSquared, Uniform
     from privest.noise._custom import from_logpdf
-    from privest.noise._mixture import GaussianMixture
     from privest.noise._staircase import Staircase
-    from privest.noise._unbounded import Cauchy, Gaussian, Laplace, Logistic, StudentT
+    from privest.noise._unbounded import (
+        Cauchy,
+        Gaussian,
+        GaussianMixture,
+        Laplace,
+        Logistic,
+        StudentT,
+    )
     from privest.noise.distribution import Affine as Affine
     from privest.noise.distribution import Distribution
     from privest.noise.joint import Independent as Independent
@@ -25,9 +31,8 @@ else:
     __getattr__ = lazy(__name__, {
         "_bounded": "Bump CosSquared Uniform",
         "_custom": "from_logpdf",
-        "_mixture": "GaussianMixture",
         "_staircase": "Staircase",
-        "_unbounded": "Cauchy Gaussian Laplace Logistic StudentT",
+        "_unbounded": "Cauchy Gaussian GaussianMixture Laplace Logistic StudentT",
         "distribution": "Affine Distribution",
         "joint": "Independent JointNoise Noise as_joint",
         "quadrature": "Quadrature",

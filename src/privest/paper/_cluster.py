@@ -76,7 +76,7 @@ def _require_workers(client: Any, address: str, timeout: float) -> None:  # noqa
 
 
 def _asking() -> Callable[[], str]:
-    """A nested function that tells the version of privest: it is sent whole, not by name."""
+    """A nested function, sent whole and not by name, that returns the version of privest."""
 
     def version() -> str:
         try:

@@ -124,7 +124,7 @@ def _points(
 def squared_errors(
     rng: np.random.Generator, trials: int, *, method: Method, s: float, setting: Setting
 ) -> Array:
-    """‖θ̂ − θ‖² of so many trials of one method at level s."""
+    """‖θ̂ − θ‖² of every trial of one method at level s."""
     model, theta = setting.model, setting.theta
     mechanism, estimate = pair_of(method, model, s)
     z = mechanism.simulate(model.simulate(theta, rng, trials), rng)

@@ -147,7 +147,7 @@ def perturbation(method: str, noise: str, count: int) -> OutputPerturbation:
 def squared_errors(
     rng: np.random.Generator, trials: int, *, method: str, noise: str, count: int
 ) -> Array:
-    """(z − θ)² of so many simulated releases."""
+    """(z − θ)² of simulated releases."""
     own = perturbation(method, noise, count)
     parts = []
     for at in range(0, trials, max(1, ENTRIES // count)):

@@ -109,7 +109,7 @@ class Figure(Record, Generic[P]):
 
 
 def styles(count: int) -> list[dict[str, Any]]:
-    """So many ways to draw a curve, told apart by colour, mark and dash."""
+    """Styles of curves that differ in colour, mark and dash."""
     return [
         {
             "colour": COLOURS[i % len(COLOURS)],

@@ -40,7 +40,7 @@ Sample = Callable[[Array, Array, Backend], Array]
 def squared_errors(
     counter: Counter, trials: int, *, method: Method, s: float, setting: Setting, backend: str
 ) -> Array:
-    """‖θ̂ − θ‖² of so many trials of one method at level s: nothing else leaves the device."""
+    """‖θ̂ − θ‖² of every trial of one method at level s: nothing else leaves the device."""
     where = as_backend(backend)
     return np.asarray(where.host(squared_errors_there(counter, trials, method, s, setting, where)))
 

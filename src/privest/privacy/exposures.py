@@ -40,7 +40,7 @@ class Exposure(Record):
 
     before, after  sd of the ordinary reader's guess without and with that person's row.
     typical, pair  √2σ, the rms difference of people with equal features, and how often an attacker
-                   picks the right one of two equally likely values so far apart.
+                   picks the right one of two equally likely values at that distance.
     ends           the same for the two ends of the range; None: no range.
     epsilon, delta of one value replaced anywhere in the range; ∞ without a range.
     """

@@ -212,10 +212,10 @@ class PrivacyLevel(Convertible):
     def from_attacker(
         cls, distance: float | Adjacency, success: float, *, shape: PrivacyLevel | None = None
     ) -> PrivacyLevel:
-        """The largest level at which two equally likely values are told apart at most so often.
+        """The largest level at which an attacker seldom enough picks the right one of two values.
 
-        The values differ by `distance`; the attacker picks the right one with probability
-        `success` = Φ(μ/2), ½ < success < 1. With continuous noise s = (2Φ⁻¹(p)/c)².
+        The values differ by `distance` and are equally likely; the attacker is right with
+        probability `success` = Φ(μ/2), ½ < success < 1. With continuous noise s = (2Φ⁻¹(p)/c)².
         """
         from privest.privacy.exposures import mu_for_chance
 

@@ -165,7 +165,7 @@ def _on_condition(fisher: float, shift: grid.Shift, delta: float, about: str) ->
 def statement_of_shift(
     fisher: float, shift: grid.Shift, delta: float, about: str, conditions: tuple[str, ...]
 ) -> Statement:
-    """The statement of a Gaussian release whose coordinates shift by so many steps of the grid."""
+    """The statement of a Gaussian release whose coordinates shift by steps of the grid."""
     squared = shift.squared
     return Statement(
         law="gaussian", fisher=fisher, about=about, conditions=conditions,

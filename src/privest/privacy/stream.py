@@ -304,7 +304,7 @@ class StreamLevel(Convertible):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Sixteen hex digits that tell levels apart: both sides of a stream use the same."""
+        """Sixteen hex digits that identify the level: both sides of a stream use the same."""
         kind, parts = self._parts()
         return fingerprint_of(kind, np.array(self.sizes, dtype=float), *parts)
 

@@ -103,8 +103,7 @@ class TestJumps:
         cuts = np.linspace(-1.03, 1.07, 40)
         return find_jumps(
             g,
-            cuts[:-1],
-            cuts[1:],
+            (cuts[:-1], cuts[1:]),
             width=width,
             least=lambda a, b: np.full(a.shape, 1e-9),
             kept=kept,

@@ -77,17 +77,17 @@ class NumericalDensity(Mass):
     @cached_property
     def jumps(self) -> tuple[float, ...]:
         """Points where the density jumps (or has a pole), ends of the support included."""
-        inside = self._density_jumps(*self._search_cells(1e-10, 1e-8 * self.width))
+        inside = self._density_jumps(self._search_cells(1e-10, 1e-8 * self.width))
         ends = [e for e in self.support if math.isfinite(e) and self._jumps_at_end(e)]
         return tuple(sorted({*self._snapped(inside, 1e-11 * self.width), *ends}))
 
-    def _density_jumps(self, left: Array, right: Array) -> tuple[float, ...]:
+    def _density_jumps(self, cells: tuple[Array, Array]) -> tuple[float, ...]:
         def least(a: Array, b: Array) -> Array:
             # More than rounding at the peak, and more than rounding where it is.
             return 1e-10 + 1e-6 * np.maximum(a, b)
 
         width = 1e-12 * self.width
-        return find_jumps(self.relative, left, right, width=width, least=least, kept=0.9)
+        return find_jumps(self.relative, cells, width=width, least=least, kept=0.9)
 
     def _jumps_at_end(self, end: float) -> bool:
         """Does the density stay above zero towards a finite end?
@@ -114,27 +114,27 @@ class NumericalDensity(Mass):
             return ()
         scale = self.width
         if self._score is not None:
-            found = self._score_jumps(*self._search_cells(1e-8, 1e-6 * scale), 1e-10 * scale)
+            found = self._score_jumps(self._search_cells(1e-8, 1e-6 * scale), 1e-10 * scale)
             return self._snapped(found, 1e-9 * scale)
         near = 1e-4 * scale
-        found = self._score_jumps(*self._search_cells(1e-8, 1.2e-2 * scale), near)
+        found = self._score_jumps(self._search_cells(1e-8, 1.2e-2 * scale), near)
         found = self._snapped(found, 3 * near)
         known = self.special_points
         return tuple(k for k in found if k not in known or self._is_kink(k))
 
-    def _score_jumps(self, left: Array, right: Array, width: float) -> tuple[float, ...]:
+    def _score_jumps(self, cells: tuple[Array, Array], width: float) -> tuple[float, ...]:
         def least(a: Array, b: Array) -> Array:
             return 1e-3 * (1 / self.width + np.minimum(np.abs(a), np.abs(b)))
 
         return find_jumps(
-            lambda x: self.score(x)[0], left, right, width=width, least=least, kept=0.4, zoom=100
+            lambda x: self.score(x)[0], cells, width=width, least=least, kept=0.4, zoom=100
         )
 
     def _is_kink(self, point: float) -> bool:
         # The score has digits down to 4096 units of rounding of x.
         reach = max(3e-6 * self.width, 1e2 * 4096 * EPS * abs(point))
         around = np.array([point - 1.1 * reach]), np.array([point + reach])
-        return bool(self._score_jumps(*around, reach / 300))
+        return bool(self._score_jumps(around, reach / 300))
 
     def _snapped(self, points: tuple[float, ...], reach: float) -> tuple[float, ...]:
         """The points found, each replaced by the special point that it is close to."""

@@ -102,8 +102,7 @@ def _contradiction(rows: Array, noise: Array) -> Array:
 
 def find_jumps(
     function: Function,
-    left: Array,
-    right: Array,
+    cells: tuple[Array, Array],
     *,
     width: float,
     least: Callable[[Array, Array], Array],
@@ -117,7 +116,7 @@ def find_jumps(
     the width, and above `least(g(left), g(right))`, is a jump or a pole; a steep slope loses the
     factor `zoom`, a cusp |x|^α the factor zoom^α. At most one jump a cell is found.
     """
-    a, b = left.astype(np.float64), right.astype(np.float64)
+    a, b = (ends.astype(np.float64) for ends in cells)
     resolution = 8 * EPS * np.maximum(np.abs(a), np.abs(b))
     final = np.maximum(width, resolution)
     large = b - a >= zoom * final
