@@ -37,15 +37,17 @@ def coverage(
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help=f"{QUICK} trials a case.")] = False,
-    data: options.Json = None,
+    data: Annotated[
+        Path | None, typer.Option("--json", help="Write the rows.", metavar="FILE")
+    ] = None,
     table: Annotated[
         Path | None, typer.Option("--csv", help="Write the table.", metavar="FILE")
     ] = None,
     trials: Annotated[
         int | None, typer.Option(help=f"Trials a case ({cover.TRIALS:,}).", min=2)
     ] = None,
-    seed: options.Seed = cover.SEED,
-    workers: options.Workers = 2,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)] = cover.SEED,
+    workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
     resume: Annotated[
         Path | None,
         typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),

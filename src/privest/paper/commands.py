@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
@@ -19,6 +19,7 @@ from rich.text import Text
 
 import privest as pv
 from privest.arrays import Array
+from privest.cli.options import command, group
 from privest.data.cells import is_number
 from privest.data.frames import Table
 from privest.data.lines import open_lines, read_matrix
@@ -49,213 +50,212 @@ Device = StrEnum("Device", ["cpu", "gpu"])
 Noise = StrEnum("Noise", ["laplace", "cauchy", "student-t", "logistic", "skewed"])
 Source = StrEnum("Source", ["nhanes", "diabetes"])
 
-Json = Annotated[Path | None, typer.Option("--json", help="Write the points.", metavar="FILE")]
-Png = Annotated[Path | None, typer.Option("--png", help="Write the figure.", metavar="FILE")]
-Seed = Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)]
-Workers = Annotated[int, typer.Option(help="Processes. The result does not depend on it.", min=1)]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        help="Run on a Dask cluster: the address of its scheduler. The result does not depend on "
-        "it.",
-        metavar="ADDRESS",
-    ),
-]
-Data = Annotated[
-    Source,
-    typer.Option(
-        help="diabetes: scikit-learn's table, no file needed. nhanes: the paper's 2704 people."
-    ),
-]
-Folder = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder with the CDC's tables DEMO_G, BMX_G and TRIGLY_G (XPT, CSV or CSV.xz). "
-        "Without one they are downloaded and kept.",
-        metavar="DIR",
-    ),
-]
-Repetitions = Annotated[
-    int | None,
-    typer.Option(
-        help="Repetitions of every block (nhanes 20, as in the paper; diabetes 100).", min=2
-    ),
-]
-Quick = Annotated[bool, typer.Option("--quick", help=f"{QUICK_REPETITIONS} repetitions.")]
+
+@group()
+class Output:
+    """What is written.
+
+    json FILE  Write the points.
+    png FILE  Write the figure.
+    """
+
+    json: Path | None = None
+    png: Path | None = None
+
+
+@group(workers={"min": 1})
+class Workers:
+    """Who does the work.
+
+    workers N  Processes. The result does not depend on it.
+    scheduler ADDRESS  Run on a Dask cluster: the address of its scheduler. The result does not
+        depend on it.
+    """
+
+    workers: int = 2
+    scheduler: str | None = None
+
+
+@group()
+class People:
+    """The table of people.
+
+    data  diabetes: scikit-learn's table, no file needed. nhanes: the paper's 2704 people.
+    folder DIR  Folder with the CDC's tables DEMO_G, BMX_G and TRIGLY_G (XPT, CSV or CSV.xz).
+        Without one they are downloaded and kept.
+    """
+
+    data: Source = Source.diabetes
+    folder: Path | None = None
+
+    def load(self) -> Table:
+        if self.data is Source.nhanes:
+            return pv.data.load_nhanes(self.folder)
+        return pv.data.load_diabetes()
+
+
+@group(repetitions={"min": 2}, seed={"min": 0})
+class Repetitions:
+    """Repetitions of a stream of people.
+
+    quick  5 repetitions.
+    repetitions N  Repetitions of every block (nhanes 20, as in the paper; diabetes 100).
+    seed N  Seed of all random numbers.
+    """
+
+    quick: bool = False
+    repetitions: int | None = None
+    seed: int = 1
+
+    @property
+    def count(self) -> int | None:
+        return self.repetitions or (QUICK_REPETITIONS if self.quick else None)
+
+
+@group(trials={"min": 2}, seed={"min": 0})
+class Trials:
+    """Trials of a point.
+
+    quick  Fewer points and trials, in a few seconds.
+    trials N  Trials a point (fig1 2000, as in the paper; fig4 5000).
+    seed N  Seed of all random numbers (fig1 1, fig4 4).
+    """
+
+    quick: bool = False
+    trials: int | None = None
+    seed: int | None = None
+
+
+@group(h={"names": ("--h",)})
+class Problem:
+    """The model y = Hθ + w and its levels.
+
+    h FILE  H as a CSV file; the paper's, if not given.
+    theta NUMBERS|FILE  The true θ, one number for each column of H: 0.63,0.81,… or a CSV file.
+    sigma SD  Standard deviation of the measurement noise.
+    levels NUMBERS  Levels s: 0.1,1,10 or FIRST:LAST:STEP (0.1:10:0.1, the paper's).
+    """
+
+    h: str | None = None
+    theta: str | None = None
+    sigma: float = DEVIATION
+    levels: str | None = None
 
 
 @app.command(name="fig1")
+@command()
 def first_figure(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="8 levels and 200 trials, in about ten seconds.")
-    ] = False,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"Curves, separated by commas: {', '.join(PAPER)} (the paper's, and drawn if "
-            "nothing is said); any channel of the catalogue, also with -output or -least-squares "
-            "behind it; your own as FILE.py:NAME, a function of (model, s) that returns a "
-            "mechanism and an estimator.",
-            metavar="NAME,…",
-        ),
-    ] = None,
-    h: Annotated[
-        str | None,
-        typer.Option("--h", help="H as a CSV file; the paper's, if not given.", metavar="FILE"),
-    ] = None,
-    theta: Annotated[
-        str | None,
-        typer.Option(
-            help="The true θ, one number for each column of H: 0.63,0.81,… or a CSV file.",
-            metavar="NUMBERS|FILE",
-        ),
-    ] = None,
-    sigma: Annotated[
-        float, typer.Option(help="Standard deviation of the measurement noise.")
-    ] = DEVIATION,
-    levels: Annotated[
-        str | None,
-        typer.Option(
-            help="Levels s: 0.1,1,10 or FIRST:LAST:STEP (0.1:10:0.1, the paper's).",
-            metavar="NUMBERS",
-        ),
-    ] = None,
-    data: Json = None,
-    png: Png = None,
-    trials: Annotated[
-        int | None, typer.Option(help="Trials a point (2000, as in the paper).", min=2)
-    ] = None,
-    seed: Seed = 1,
-    workers: Workers = 2,
-    scheduler: Scheduler = None,
-    device: Annotated[
-        Device,
-        typer.Option(
-            help="gpu: measurements, releases and estimates are made on a graphics processor "
-            "(extra gpu), 10⁶ trials a point; other random numbers than the processor's, and "
-            "always the same for one seed. One process does the work, whatever --workers says."
-        ),
-    ] = Device.cpu,
-) -> None:
+    runs: Trials, problem: Problem, output: Output, work: Workers,
+    methods: list[str] | None = None, device: Device = Device.cpu,
+) -> None:  # fmt: skip
     """Mechanisms and their estimators against the private bound (`fig:ppcr`).
 
     The paper's: θ has five entries, H is drawn from [−1, 1]^{10×5}, w ~ N(0, 0.2² I), S = sI with
     s = 0.1, 0.2, …, 10, seven mechanisms calibrated to the same level; only the Gaussian one
     attains the bound. Or with your own H, θ, σ, levels, mechanisms and estimators.
+
+    Options:
+    methods NAME,…  Curves, separated by commas: gaussian, laplace, laplace-output, cauchy,
+        cos2-output, truncated-inverse-gaussian, triangular-quantiser-output (the paper's, and
+        drawn if nothing is said); any channel of the catalogue, also with -output or
+        -least-squares behind it; your own as FILE.py:NAME, a function of (model, s) that returns a
+        mechanism and an estimator.
+    device  gpu: everything is computed on a graphics processor (extra gpu), 10⁶ trials a point;
+        other random numbers than the processor's, always the same for one seed. One process does
+        the work, whatever --workers says.
     """
-    require_files(data, png)
+    require_files(output.json, output.png)
     there = device is Device.gpu
-    model, truth = _setting(h, theta, sigma)
-    with running(1 if there else workers, scheduler) as who:
+    model, truth = _setting(problem)
+    quick = QUICK_LEVELS if runs.quick else None
+    with running(1 if there else work.workers, work.scheduler) as who:
         found = fig1(
-            (QUICK_LEVELS if quick else None) if levels is None else _levels(levels),
+            quick if problem.levels is None else _levels(problem.levels),
             methods=_names(methods) or tuple(PAPER),
-            trials=trials or (QUICK_TRIALS["fig1"] if quick else None),
-            rng=seed,
+            trials=runs.trials or (QUICK_TRIALS["fig1"] if runs.quick else None),
+            rng=1 if runs.seed is None else runs.seed,
             model=model,
             theta=truth,
             backend="cupy" if there else "numpy",
             **who,
         )
-    _show(found, data, png)
+    _show(found, output)
 
 
 @app.command(name="fig2")
-def second_figure(
-    data: Data = Source.diabetes,
-    folder: Folder = None,
-    quick: Quick = False,
-    repetitions: Repetitions = None,
-    points_to: Json = None,
-    png: Png = None,
-    seed: Seed = 1,
-) -> None:
+@command()
+def second_figure(people: People, runs: Repetitions, output: Output) -> None:
     """The private RLS on streams of real people (`fig:pprls-non-syms`).
 
     A reference set gives the Box-Cox exponent, the units, the parameter that counts as true and the
     noise variance; the others are streams of one person a step. S_k is uniform in [0.2, 2],
     U_k = 0.1 √S_k ξ_k. The error must stay within its chance band around the bound.
     """
-    require_files(points_to, png)
-    count = repetitions or (QUICK_REPETITIONS if quick else None)
-    _show(fig2(_people(data, folder), trials=count, rng=seed), points_to, png)
+    require_files(output.json, output.png)
+    _show(fig2(people.load(), trials=runs.count, rng=runs.seed), output)
 
 
 @app.command(name="fig3")
+@command()
 def third_figure(
-    data: Data = Source.diabetes,
-    folder: Folder = None,
-    quick: Quick = False,
-    repetitions: Repetitions = None,
-    synthetic: Annotated[
-        bool, typer.Option("--synthetic", help="Measurements drawn from the model, same people.")
-    ] = False,
-    points_to: Json = None,
-    png: Png = None,
-    seed: Seed = 1,
+    people: People, runs: Repetitions, output: Output, synthetic: bool = False
 ) -> None:
     """The private RLS against Laplace noise and one bit, all at level 1 (`fig:pprls-syms`).
 
     Rivals: y + Laplace noise with recursive least squares; 1{y + noise ≤ C} with a recursive
     quasi-Newton estimate, ours of the kind that the paper cites. Same people as fig2.
+
+    Options:
+    synthetic  Measurements drawn from the model, same people.
     """
-    require_files(points_to, png)
-    count = repetitions or (QUICK_REPETITIONS if quick else None)
-    found = fig3(_people(data, folder), trials=count, rng=seed, synthetic=synthetic)
-    _show(found, points_to, png)
+    require_files(output.json, output.png)
+    _show(fig3(people.load(), trials=runs.count, rng=runs.seed, synthetic=synthetic), output)
 
 
 @app.command(name="fig4")
+@command()
 def fourth_figure(
-    noise: Annotated[
-        Noise, typer.Option(help="Distribution of the measurement noise; the paper's is laplace.")
-    ] = Noise.laplace,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Three K and 300 trials, in a few seconds.")
-    ] = False,
-    data: Json = None,
-    png: Png = None,
-    trials: Annotated[int | None, typer.Option(help="Trials a point (5000).", min=2)] = None,
-    seed: Seed = 4,
-    workers: Workers = 2,
-    scheduler: Scheduler = None,
+    runs: Trials, output: Output, work: Workers, noise: Noise = Noise.laplace
 ) -> None:
     """A private mean under non-Gaussian noise: estimate, then release (`fig:ml`).
 
     y = θ + w with θ = 0.53 and Laplacian w of variance 1, budget tr I_z(Y) = K, K from 10 to 10⁴.
     The paper's maximum likelihood (smoothed where its noise formula does not exist), the optimal
     private score, and averaging with Gaussian and Laplacian noise, next to the private bound.
+
+    Options:
+    noise  Distribution of the measurement noise; the paper's is laplace.
     """
-    require_files(data, png)
-    with running(workers, scheduler) as who:
-        count = trials or (QUICK_TRIALS["fig4"] if quick else _fig4.TRIALS)
-        found = fig4(noise.value, QUICK_COUNTS if quick else None, trials=count, rng=seed, **who)
-    _show(found, data, png)
+    require_files(output.json, output.png)
+    counts, seed = QUICK_COUNTS if runs.quick else None, 4 if runs.seed is None else runs.seed
+    with running(work.workers, work.scheduler) as who:
+        count = runs.trials or (QUICK_TRIALS["fig4"] if runs.quick else _fig4.TRIALS)
+        found = fig4(noise.value, counts, trials=count, rng=seed, **who)
+    _show(found, output)
 
 
 @app.command(name="all")
+@command()
 def all_figures(
-    out: Annotated[
-        Path, typer.Option(help="Folder for figures, points and claims.", metavar="DIR")
-    ] = Path("out/reproduce"),
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer trials: half a minute.")] = False,
-    data: Data = Source.diabetes,
-    folder: Folder = None,
-    workers: Workers = 2,
-    scheduler: Scheduler = None,
+    people: People, work: Workers, out: Path = Path("out/reproduce"), quick: bool = False
 ) -> None:
-    """The four figures of the paper, and whether what it says of them holds."""
+    """The four figures of the paper, and whether what it says of them holds.
+
+    Options:
+    out DIR  Folder for figures, points and claims.
+    quick  Fewer trials: half a minute.
+    """
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{out} is a file.", param_hint="--out")
     out.mkdir(parents=True, exist_ok=True)
-    people = _people(data, folder)
+    table = people.load()
     count = QUICK_REPETITIONS if quick else None
     found: dict[str, Figure[Any]] = {}
-    with running(workers, scheduler, "fig1") as who:
+    with running(work.workers, work.scheduler, "fig1") as who:
         trials = QUICK_TRIALS["fig1"] if quick else None
         found["fig1"] = fig1(QUICK_LEVELS if quick else None, trials=trials, **who)
-    found |= {"fig2": fig2(people, trials=count), "fig3": fig3(people, trials=count)}
-    with running(workers, scheduler, "fig4") as who:
+    found |= {"fig2": fig2(table, trials=count), "fig3": fig3(table, trials=count)}
+    with running(work.workers, work.scheduler, "fig4") as who:
         fewer = QUICK_TRIALS["fig4"] if quick else _fig4.TRIALS
         found["fig4"] = fig4(counts=QUICK_COUNTS if quick else None, trials=fewer, **who)
     claims = [claim for one in found.values() for claim in one.claims]
@@ -268,14 +268,14 @@ def all_figures(
     tell(f"Figures and numbers: {out}")
 
 
-def _show(found: Figure[Any], points_to: Path | None, png: Path | None) -> None:
+def _show(found: Figure[Any], output: Output) -> None:
     Console(highlight=False).print(Text(found.summary()), soft_wrap=True)
-    if points_to is not None:
-        write_json(points_to, found.points)
-        tell(f"Points: {points_to}")
-    if png is not None:
-        found.save(png)
-        tell(f"Figure: {png}")
+    if output.json is not None:
+        write_json(output.json, found.points)
+        tell(f"Points: {output.json}")
+    if output.png is not None:
+        found.save(output.png)
+        tell(f"Figure: {output.png}")
 
 
 def write_json(path: Path, records: Sequence[Any]) -> None:
@@ -322,26 +322,20 @@ def progress_bar(what: str = "simulating") -> Iterator[Callable[[int, int], None
 # --- what was typed -------------------------------------------------------------------------------
 
 
-def _people(data: Source, folder: Path | None) -> Table:
-    if data is Source.nhanes:
-        return pv.data.load_nhanes(folder)
-    return pv.data.load_diabetes()
-
-
 def _names(given: Sequence[str] | None) -> list[str]:
     """Names separated by commas, in one option or several."""
     return [name.strip() for text in given or () for name in text.split(",") if name.strip()]
 
 
-def _setting(h: str | None, theta: str | None, sigma: float) -> tuple[pv.LinearModel, Array]:
-    paper = setting_of()
+def _setting(given: Problem) -> tuple[pv.LinearModel, Array]:
+    paper, h, theta = setting_of(), given.h, given.theta
     matrix = paper.model.matrix if h is None else _table("--h", h)
     if theta is None and matrix.shape[1] != len(paper.theta):
         raise InvalidInput(
             f"--h {h}: H has {matrix.shape[1]} columns, so --theta with as many numbers is needed."
         )
     truth = paper.theta if theta is None else _numbers("--theta", theta)
-    return pv.LinearModel(matrix, noise=sigma**2), truth
+    return pv.LinearModel(matrix, noise=given.sigma**2), truth
 
 
 def _levels(text: str) -> Array:

@@ -154,12 +154,13 @@ def test_levels_and_numbers_of_the_command(tmp_path):
     for bad in ("1:2", "1:2:0", "2:1:1", "1:2:1e-9", "x", "1:a:2", "-1:2:1"):
         with pytest.raises(InvalidInput, match="--levels"):
             commands._levels(bad)
+    file = str(tmp_path / "h.csv")
     (tmp_path / "h.csv").write_text("1,2\n3,4\n")
-    assert commands._setting(None, None, 0.2)[1].tolist() == [0.63, 0.81, -0.75, 0.83, 0.26]
+    assert commands._setting(commands.Problem())[1].tolist() == [0.63, 0.81, -0.75, 0.83, 0.26]
     with pytest.raises(InvalidInput, match="so --theta with as many"):
-        commands._setting(str(tmp_path / "h.csv"), None, 0.2)
+        commands._setting(commands.Problem(h=file))
     with pytest.raises(InvalidInput, match="one row or one column"):
-        commands._setting(str(tmp_path / "h.csv"), str(tmp_path / "h.csv"), 0.2)
+        commands._setting(commands.Problem(h=file, theta=file))
 
 
 def test_code_that_cannot_travel_is_told_so():
