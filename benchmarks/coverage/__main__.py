@@ -17,8 +17,9 @@ from rich.table import Table
 from benchmarks import coverage as cover
 from benchmarks.coverage.cases import CASES
 from benchmarks.coverage.kept import Kept
+from privest.cli import reproduce as options
+from privest.cli.console import tell_file
 from privest.files import atomic_write, require_writable
-from privest.paper import commands as options
 
 QUICK = 100
 FIELDS = (
@@ -73,7 +74,7 @@ def coverage(
         options.write_json(data, found)
     if table is not None:
         atomic_write(table, as_csv(found))
-        options.tell(f"Table: {table}")
+        tell_file("Table", table)
     _print(Console(highlight=False), found)
 
 

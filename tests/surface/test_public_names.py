@@ -106,7 +106,7 @@ MODULES = {
     "noise.distribution", "noise.joint", "noise.numerics", "noise.numerics.density",
     "noise.numerics.differences", "noise.numerics.landscape", "noise.numerics.mass",
     "noise.numerics.weighted",
-    "noise.quadrature", "paper.commands", "paper.reference",
+    "noise.quadrature", "paper.reference",
     "privacy.adjacency", "privacy.exposures", "privacy.gdp", "privacy.level", "privacy.parts",
     "privacy.statement", "privacy.stream", "privacy.stream_parts", "records", "release",
     "report.charts", "report.describe",

@@ -41,7 +41,7 @@ PANELS = {
         "levels": Command(".researcher:levels", "Privacy levels by what an attacker can do."),
         "filter": Command(".filter:filter_states", "States of a dynamic model from releases."),
         "identify": Command(".identify:identify", "Parameters of a dynamic model from releases."),
-        "reproduce": Command("privest.paper.commands:app", "The paper's experiments and figures."),
+        "reproduce": Command(".reproduce:app", "The paper's experiments and figures."),
     },
 }
 COMMANDS = {name: one for commands in PANELS.values() for name, one in commands.items()}

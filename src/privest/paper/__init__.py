@@ -6,11 +6,15 @@ LABELS        the name in privest of every label of the paper.
 """
 
 from privest.paper import reference
+from privest.paper._cluster import cluster_executor as cluster_executor
+from privest.paper._engine import Running as Running
 from privest.paper._fig1 import fig1
 from privest.paper._fig2 import fig2
 from privest.paper._fig3 import fig3
 from privest.paper._fig4 import fig4
 from privest.paper._figure import Figure
 from privest.paper._labels import LABELS
+from privest.paper._methods import PAPER as PAPER
+from privest.paper._methods import setting_of as setting_of
 
 __all__ = ["LABELS", "Figure", "fig1", "fig2", "fig3", "fig4", "reference"]

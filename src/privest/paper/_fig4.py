@@ -80,7 +80,7 @@ def fig4(
     counts: Sequence[int] | None = None,
     *,
     methods: Sequence[str] | None = None,
-    trials: int = TRIALS,
+    trials: int | None = None,
     rng: int | np.random.Generator = 4,
     **running: Unpack[Running],
 ) -> Figure[Point]:
@@ -103,7 +103,8 @@ def fig4(
         for m, k in cells
         if not m.startswith("averaging")
     ]
-    found = monte_carlo([*errors, *ratios], trials=trials, seed=seed_of(rng), **running)
+    count = TRIALS if trials is None else trials
+    found = monte_carlo([*errors, *ratios], trials=count, seed=seed_of(rng), **running)
     points = [
         _point(m, noise, k, found[task.key], found.get(_key("realised", m, noise, k)))
         for task, (m, k) in zip(errors, cells)

@@ -9,8 +9,8 @@ import pytest
 import typer
 
 from privest import cli
+from privest.cli import reproduce as commands
 from privest.errors import InvalidInput
-from privest.paper import commands
 
 ENV = {
     "COLUMNS": "120",

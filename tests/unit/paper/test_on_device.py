@@ -8,6 +8,7 @@ import scipy.stats
 from typer.testing import CliRunner
 
 import stand_in_device
+from privest.cli.reproduce import app
 from privest.errors import InvalidInput, MissingDependency
 from privest.estimator.device import as_backend
 from privest.estimator.likelihood import NUMPY
@@ -15,7 +16,6 @@ from privest.paper import _on_device, fig1
 from privest.paper._engine import Counter, Task, counter, trials_of
 from privest.paper._fig1 import squared_errors
 from privest.paper._methods import PAPER, Method, method_of, setting_of
-from privest.paper.commands import app
 
 SETTING = setting_of()
 KEY = (0x0123456789ABCDEF, 2**64 - 5)

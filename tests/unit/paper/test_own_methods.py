@@ -12,10 +12,11 @@ import pytest
 
 import privest as pv
 from privest.audit import certify
+from privest.cli import reproduce as commands
 from privest.errors import InvalidInput, NotCalibratable, NotIdentifiable
 from privest.mechanism import CATALOGUE, Additive, calibrate
 from privest.noise import Gaussian, Logistic
-from privest.paper import commands, fig1
+from privest.paper import fig1
 from privest.paper._methods import PAPER, Method, method_of
 
 ROOT = Path(__file__).parents[3]

@@ -13,26 +13,28 @@ from typing import Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.text import Text
 
 import privest as pv
 from privest.arrays import Array
+from privest.cli.console import tell_file, to_people, to_stderr
 from privest.cli.options import command, group
 from privest.data.cells import is_number
 from privest.data.frames import Table
 from privest.data.lines import open_lines, read_matrix
 from privest.errors import InvalidInput
 from privest.files import atomic_write
-from privest.paper import _fig4
-from privest.paper._engine import Running
-from privest.paper._fig1 import fig1
-from privest.paper._fig2 import fig2
-from privest.paper._fig3 import fig3
-from privest.paper._fig4 import fig4
-from privest.paper._figure import Figure
-from privest.paper._methods import DEVIATION, PAPER, setting_of
+from privest.paper import (
+    PAPER,
+    Figure,
+    Running,
+    cluster_executor,
+    fig1,
+    fig2,
+    fig3,
+    fig4,
+    setting_of,
+)
 from privest.report.figures import require_files
 
 app = typer.Typer(
@@ -138,7 +140,7 @@ class Problem:
 
     h: str | None = None
     theta: str | None = None
-    sigma: float = DEVIATION
+    sigma: float = 0.2
     levels: str | None = None
 
 
@@ -229,7 +231,7 @@ def fourth_figure(
     require_files(output.json, output.png)
     counts, seed = QUICK_COUNTS if runs.quick else None, 4 if runs.seed is None else runs.seed
     with running(work.workers, work.scheduler) as who:
-        count = runs.trials or (QUICK_TRIALS["fig4"] if runs.quick else _fig4.TRIALS)
+        count = runs.trials or (QUICK_TRIALS["fig4"] if runs.quick else None)
         found = fig4(noise.value, counts, trials=count, rng=seed, **who)
     _show(found, output)
 
@@ -256,7 +258,7 @@ def all_figures(
         found["fig1"] = fig1(QUICK_LEVELS if quick else None, trials=trials, **who)
     found |= {"fig2": fig2(table, trials=count), "fig3": fig3(table, trials=count)}
     with running(work.workers, work.scheduler, "fig4") as who:
-        fewer = QUICK_TRIALS["fig4"] if quick else _fig4.TRIALS
+        fewer = QUICK_TRIALS["fig4"] if quick else None
         found["fig4"] = fig4(counts=QUICK_COUNTS if quick else None, trials=fewer, **who)
     claims = [claim for one in found.values() for claim in one.claims]
     for name, one in found.items():
@@ -264,27 +266,23 @@ def all_figures(
         write_json(out / f"{name}.json", one.points)
     write_json(out / "claims.json", claims)
     for claim in claims:
-        Console(highlight=False).print(Text(str(claim)))
-    tell(f"Figures and numbers: {out}")
+        to_people().print(str(claim))
+    tell_file("Figures and numbers", out)
 
 
 def _show(found: Figure[Any], output: Output) -> None:
-    Console(highlight=False).print(Text(found.summary()), soft_wrap=True)
+    to_people().print(found.summary(), soft_wrap=True)
     if output.json is not None:
         write_json(output.json, found.points)
-        tell(f"Points: {output.json}")
+        tell_file("Points", output.json)
     if output.png is not None:
         found.save(output.png)
-        tell(f"Figure: {output.png}")
+        tell_file("Figure", output.png)
 
 
 def write_json(path: Path, records: Sequence[Any]) -> None:
     text = json.dumps([record.to_dict() for record in records], indent=1, ensure_ascii=False)
     atomic_write(path, text + "\n")
-
-
-def tell(text: str) -> None:
-    Console(stderr=True, highlight=False).print(Text(text))
 
 
 # --- who does the work ----------------------------------------------------------------------------
@@ -296,8 +294,6 @@ def running(workers: int, scheduler: str | None, what: str = "simulating") -> It
     with ExitStack() as stack:
         executor = None
         if scheduler is not None:
-            from privest.paper._cluster import cluster_executor
-
             executor = stack.enter_context(cluster_executor(scheduler))
         progress = stack.enter_context(progress_bar(what))
         yield Running(workers=workers, executor=executor, progress=progress)
@@ -306,7 +302,7 @@ def running(workers: int, scheduler: str | None, what: str = "simulating") -> It
 @contextmanager
 def progress_bar(what: str = "simulating") -> Iterator[Callable[[int, int], None]]:
     """A bar on the error channel; Ctrl-C ends the command without a traceback."""
-    report = Console(stderr=True, highlight=False)
+    report = to_stderr()
     words = TextColumn("{task.description}")
     shown = (words, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     hidden = not report.is_terminal
@@ -315,7 +311,7 @@ def progress_bar(what: str = "simulating") -> Iterator[Callable[[int, int], None
             bar = bars.add_task(what, total=None)
             yield lambda done, total: bars.update(bar, completed=done, total=total)
     except KeyboardInterrupt:
-        report.print(Text("Stopped; nothing was written."))
+        report.print("Stopped; nothing was written.")
         raise typer.Exit(130) from None
 
 
