@@ -18,8 +18,8 @@ from privest.arrays import Array, ArrayLike, as_choice
 from privest.audit._calls import Calls
 from privest.audit._density import by_density
 from privest.audit._draws import POWER, compared
+from privest.audit._information import by_running, by_scores
 from privest.audit._release import Check, release_checks
-from privest.audit._running import by_running, by_scores
 from privest.audit._samples import UNCHANGED, by_samples
 from privest.audit._terms import (
     ASPECTS,
@@ -155,17 +155,15 @@ def certify(
     domain    (low, high) of the measurements, or a row for each: the verdict is about it. Left
               out: inputs up to 64 times the sizes among a channel's parameters (or 1).
 
-    method="density" (the default where there is one):
+    method="density" (the default where there is one; without `rng` a fixed generator draws):
       Independent channels: the worst input, by numbers. "holds" needs the mechanism's own supremum
         within the level, and a search that found nothing above it.
       `GaussianMechanism`: its log-density is checked to be quadratic in y with curvature S.
-      Running code (`StreamMechanism`): it is run. "holds" needs a claim within the level and noise
-        that agrees with it (a tenth of `samples` runs for each y); other noise is "violated" where
-        its variance proves it.
+      Running code (`StreamMechanism`): "holds" needs a claim within the level and noise that agrees
+        with it in `samples`/10 runs; other noise is "violated" where its variance proves it.
       Other mechanisms: simulated scores. "violated" needs an excess beyond the interval at
         `confidence` for all y together; "holds" rests on the mechanism's own supremum.
-      The sampler is compared with the density, with the power stated; one that contradicts it is
-      audited from samples. Without `rng` a fixed generator draws.
+      A sampler that contradicts the density is audited from samples.
     method="samples" (the only one for a plain sampler f(y, rng, n) → (n, q)): "violated" if a lower
       bound from the samples exceeds the level, or an exact output moves with y; else "undecided".
     method="release": code that releases for real, f(rows (n, m)) → (n, q) or a mechanism with

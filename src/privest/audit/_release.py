@@ -12,7 +12,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike
 from privest.audit._attack import PAIRS, Task, learnt
 from privest.audit._calls import events, seen_share, share_level, told_apart
-from privest.audit._running import by_running
+from privest.audit._information import by_running
 from privest.audit._terms import Look
 from privest.errors import InvalidInput
 from privest.linalg import PSD

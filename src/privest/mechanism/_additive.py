@@ -120,12 +120,10 @@ def _within(law: Distribution, information: Fraction) -> Distribution:
 def epsilon_of_shift(law: Distribution, sensitivity: float) -> float:
     """sup over x and |c| ≤ sensitivity of ln f(x)/f(x − c); inf: not bounded or not known.
 
-        Laplace(b)        c/b                       |l'| = 1/b
-        Logistic(s)       c/s                       |l'| < 1/s, a limit in the tails
+        Laplace(b)        c/b
+        Logistic(s)       c/s                       a limit in the tails
         Student(ν, s)     (ν + 1) asinh(c/2s√ν)     Cauchy: ν = 1, 2 asinh(c/2γ)
         Staircase(ε, Δ)   ε ⌈c/Δ⌉                   the jumps, Δ apart, that c can cross
-
-    Infinite: Gaussian and every bounded distribution.
 
     >>> epsilon_of_shift(Laplace(0.5), 1.0), epsilon_of_shift(Staircase(1.0, 2.0), 2.5)
     (2.0, 2.0)

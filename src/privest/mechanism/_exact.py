@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ExactNoise(NamedTuple):
-    """Noise with an exact sampler: z = u + shift + scale·e, e of this distribution, unit width.
+    """z = u + shift + scale·e, e of this distribution, unit width, with an exact sampler.
 
     root  the largest double with root·scale ≤ 1: u/scale is taken as root·u, so that I_z ≤ 1/scale²
     """

@@ -4,8 +4,7 @@
     k      (∫ f(−x)²/f(x) dx − 1)/4    of a truncated factor at the edge, from inside
     i(t)   E[h²/(1 − t²h²)]            inside; h = tanh(½ ln f(D)/f(−D))
 
-All three are the same for D, cD and 1/D. So u/(1 + d) and a Gaussian or Laplace D of mean m ≠ 0
-share closed forms. For other D only j is known, by quadrature.
+All three are the same for D, cD and 1/D: u/(1 + d) and a D of mean m ≠ 0 share closed forms.
 """
 
 from __future__ import annotations

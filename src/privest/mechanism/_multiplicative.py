@@ -355,10 +355,8 @@ def _gain(z: Array, u: Array) -> Array:
 class TwinUniform(Channel):
     """z = D u, D uniform on [1 − b, 1 − a] ∪ [1 + a, 1 + b], 0 ≤ a < b (a inner, b outer).
 
-        p(z|u) = 1/(2(b − a)|u|)  where  a ≤ |z/u − 1| ≤ b
-
-    E z = u. Information **infinite** at every u: the density jumps at edges that move with u.
-    Brackenbury et al. 2019.
+    E z = u. Information **infinite** at every u: the density 1/(2(b − a)|u|) jumps at edges that
+    move with u. Brackenbury et al. 2019.
 
     >>> channel = TwinUniform(inner=0.25, outer=0.75)
     >>> np.exp(channel.log_density([2.0, 3.0, 4.0], 2.0))  # D = 1, 1.5, 2; 1/(2·0.5·2)

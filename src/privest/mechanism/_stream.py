@@ -43,12 +43,11 @@ class StreamMechanism:
 
     I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); the paper's z_k is ℓ_k z̃_k. A missing
     measurement (NaN or masked; which ones is public) is a step with S_k = 0, left out of all later
-    steps too. Where a part of a vector measurement is missing the others are shown, U = 0: z̃ = B
-    y_O + e with BᵀB = S_OO − S_OM S_MM⁺ S_MO, so I ≤ S_k as before (`privacy.parts`); nothing is
-    shown of such a step where the level looks back, or mixes measurements with a `range` or
-    `parts=False`. Keeps nothing for U = 0, the last b measurements where releases look back b
-    steps, all of them for a dense level. A copy that goes on reveals the same measurements again
-    with other noise.
+    steps too. Of a vector with missing parts the others are shown where U = 0: z̃ = B y_O + e with
+    BᵀB = S_OO − S_OM S_MM⁺ S_MO, so I ≤ S_k (`privacy.parts`); not where the level mixes
+    measurements and there is a `range` or `parts=False`. Keeps the last b measurements where
+    releases look back b steps, all of them for a dense level. A copy that goes on reveals the same
+    measurements again with other noise.
 
     >>> from privest.privacy import StreamLevel
     >>> mechanism = StreamMechanism(StreamLevel.constant(1.0, lags=[0.5]))

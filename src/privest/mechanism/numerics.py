@@ -45,9 +45,9 @@ GONE = math.log(1e9)
 def information_by_numbers(channel: Channel, u: float) -> Quadrature:
     """I(u) from `log_density` (and `score` if the channel has its own), with an error bound.
 
-    Infinite where p(z|u) jumps in u, or an outcome's probability vanishes slower than
-    quadratically, or z is a constant. Where the one-sided limits differ: the larger one.
-    Cost: 10⁵ to 10⁷ log-densities for a continuous channel, hundreds an outcome for a discrete one.
+    Infinite where p(z|u) jumps in u, an outcome vanishes slower than quadratically, or z is
+    constant. Cost: 10⁵ to 10⁷ log-densities for a continuous channel, hundreds an outcome for a
+    discrete one.
     """
     return _summed(channel, float(u)) if channel.discrete else _integrated(channel, float(u))
 
@@ -123,10 +123,7 @@ def _integrated(channel: Channel, u: float) -> Quadrature:
 
 
 def density_at(channel: Channel, u: float) -> NumericalDensity:
-    """p(·|u) of a continuous channel as a numerical density: mass, quantiles, jumps in z.
-
-    InvalidInput where there is none (or it does not integrate to 1, when it is asked for its mass).
-    """
+    """p(·|u) of a continuous channel as a numerical density; InvalidInput where there is none."""
     low, high = (float(end) for end in channel.support(u))
     if not low < high:
         raise InvalidInput(f"the channel has no density at input {u:g}: its support is empty.")

@@ -80,10 +80,7 @@ class RowMechanism:
         return np.where((weights == 0) & ~np.isnan(found), 0.0, found)
 
     def _toss(self, coin: Coin, y: Array, source: Source) -> Array:
-        bits = source.add_noise(
-            lambda: y, shape=y.shape, at=self.steps, sizes=(1,) * y.size, law=coin,
-            fingerprint="coin",
-        )  # fmt: skip
+        bits = _tossed(coin, y, source, self.steps, "coin")
         self.steps += y.size
         return bits
 
@@ -100,8 +97,8 @@ class RandomisedResponse:
 
         E[unit·z + zero] = y ,   variance 1/s ,   s = `level` ≤ 4 sinh²(ε/2)
 
-    A value that is neither 0 nor 1 counts as the nearer of both (½ as 1): nothing is rejected.
-    Pure ε, exactly (lattice/PROOF.md §9).
+    A value that is neither 0 nor 1 counts as the nearer of both. Pure ε, exactly (lattice/PROOF.md
+    §9).
 
     >>> coin = RandomisedResponse(1.0)
     >>> coin.chance([0.0, 1.0]).round(6).tolist(), round(coin.guess, 3)
@@ -141,23 +138,16 @@ class RandomisedResponse:
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source, at: int = 0) -> Array:
         """Bits of values (…,); `at`: the number of values released before."""
-        return self._tossed(y, as_source(rng), at)
+        first = as_count(at, "at", least=0)
+        return _tossed(self.coin, real_numbers(y), as_source(rng), first, self.fingerprint)
 
     def release(self, y: ArrayLike, source: Source | None = None, at: int = 0) -> Array:
         """Bits of values (…,), 0 or 1, from the entropy of the operating system.
 
         No value is rejected; NaN is missing and stays NaN.
         """
-        return self._tossed(y, as_protected(source), at)
-
-    def _tossed(self, y: ArrayLike, source: Source, at: int) -> Array:
-        given = real_numbers(y)
-        sizes = (1,) * given.size  # every value by itself, in whatever blocks they come
-        bits = source.add_noise(
-            given.ravel, shape=(given.size,), at=as_count(at, "at", least=0), sizes=sizes,
-            law=self.coin, fingerprint=self.fingerprint,
-        )  # fmt: skip
-        return bits.reshape(given.shape)
+        first = as_count(at, "at", least=0)
+        return _tossed(self.coin, real_numbers(y), as_protected(source), first, self.fingerprint)
 
     @property
     def fingerprint(self) -> str:
@@ -166,6 +156,14 @@ class RandomisedResponse:
 
     def __repr__(self) -> str:
         return f"RandomisedResponse({self.epsilon:g})"
+
+
+def _tossed(coin: Coin, y: Array, source: Source, at: int, fingerprint: str) -> Array:
+    """A bit of each value by itself, in whatever blocks they come."""
+    bits = source.add_noise(
+        y.ravel, shape=(y.size,), at=at, sizes=(1,) * y.size, law=coin, fingerprint=fingerprint
+    )
+    return bits.reshape(y.shape)
 
 
 # --- a public range of measurements, and the range of Lᵀy: multiples of the grid -----------------
@@ -190,8 +188,7 @@ def clip_of(weights: Sequence[Array], span: Range, *, lags: int = 0) -> Clip:
 
     One weight: rounded inwards, so that c·y changes by no more than c·(high − low). Several:
     outwards; the coordinates of Lᵀy are clipped and never the measurements, which could reveal more
-    than S. The last `lags` weights belong to measurements that may be missing, and count as 0 then.
-    Raises InvalidInput where the grid cannot hold the range.
+    than S. The last `lags` measurements may be missing, and count as 0 then.
     """
     if len(weights) == 1:
         up = np.asarray(weights[0]) >= 0

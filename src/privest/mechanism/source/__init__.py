@@ -1,11 +1,8 @@
 """Sources of release noise. No other module on a release path draws numbers.
 
-A source is handed Lᵀy in units of its noise, and returns it with independent noise of unit
-information on every entry (`add_noise`).
-
-    Protected     exact discrete noise of `privest.lattice`: what `release` uses
-    Kept          a release that is on disk before anybody sees it
-    Generated     a numpy generator, Seeded  a seed bound to the release: simulations
+Protected     exact discrete noise of `privest.lattice`: what `release` uses
+Kept          a release that is on disk before anybody sees it
+Generated     a numpy generator, Seeded  a seed bound to the release: simulations
 """
 
 from privest.mechanism.inputs import LARGEST, require_room

@@ -44,13 +44,12 @@ class Kept(Source):
     """One release that is on disk before anybody sees it, and is used again when asked for again.
 
     The first run writes what it releases to `path`, for its owner alone to read, before it returns
-    it; every later run at the same level gets these numbers, and says so (logging, "privest").
+    it; every later run at the same level gets these numbers, and logs a warning ("privest").
     `source` (protected if None) gives the noise of the first run. `facts` (texts and numbers, such
-    as level=4.0) are public, written down, and compared one by one; so are the fingerprint of the
-    level, the distribution and the range. A tag goes with it, HMAC-SHA256 under a random key in the
-    file `path`.key: a changed file is refused. Nothing in the two files is made of the measurements
-    of a real release, which are never compared; a simulation has a tag of its measurements, and
-    refuses others.
+    as level=4.0) are public, written down, and compared one by one. A tag, HMAC-SHA256 under a
+    random key in the file `path`.key, refuses a changed file. Nothing in the two files is made of
+    the measurements of a real release, which are never compared; a simulation has a tag of its
+    measurements, and refuses others.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ Clip = tuple[Any, Any]
 class Source(ABC):
     """Noise of unit information for releases: N(0, 1), or Laplace(1).
 
-    simulated  True: an ordinary random generator, for experiments; no protection.
+    simulated  an ordinary random generator, for experiments; no protection.
     grid       what is released are multiples of it; 0 for a continuous release.
     resent     whether the last release was one of before, sent again as it was.
     bound      whether the noise depends on the numbers shown, as that of a seed does.
