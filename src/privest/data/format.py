@@ -58,10 +58,11 @@ HINTS = (
 class Format:
     """How a table file is written. All of it is public; None is found, or the usual.
 
-    separator      of a text file: , ; | or a tab, or their names.
-    decimal        "." or ",".
-    thousands      "," "." "'" or " "; never found.
-    encoding       of a text file. None: UTF-8, or UTF-16 where the file begins with its mark.
+    separator      of a text file: , ; | or a tab, or their names. None: found; a tab in .tsv files.
+    decimal        "." or ","; None: a point.
+    thousands      "," "." "'" or " "; None: nothing. Never found.
+    encoding       of a text file, such as "cp1252" (Windows). None: UTF-8, or UTF-16 where the
+                   file begins with its mark.
     missing_codes  stand for a missing value beside an empty cell, NA and their like: "77777"
                    in every column, "bmi=999" in one. Numbers are compared as numbers.
     sheet          of a workbook (.xlsx). None: the first.
