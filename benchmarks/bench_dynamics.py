@@ -19,7 +19,7 @@ def system():
 
 
 def released(own, level, steps, rng):
-    _, y = own.simulate(steps, rng)
+    _, y = own.sample(steps, rng)
     return y, pv.StreamMechanism(level).simulate(y, rng)
 
 
@@ -112,7 +112,7 @@ def varying_rows():
     for kind in ("Q changes", "gaps", "everything changes"):
         rng = np.random.default_rng(1)
         own, level, shown, missing = changing(kind, steps, rng)
-        _, y = own.simulate(steps, rng)
+        _, y = own.sample(steps, rng)
         y[missing] = np.nan
         release = pv.StreamMechanism(level).simulate(y, rng)
         peer = peer_model(own, shown, release.values.reshape(steps, M))
@@ -135,7 +135,7 @@ def single_rows():
 
     own, steps, rng = system(), 3000, np.random.default_rng(3)
     level = pv.StreamLevel.constant(4.0 * np.eye(M))
-    _, y = own.simulate(steps, rng)
+    _, y = own.sample(steps, rng)
     mechanism = pv.StreamMechanism(level)
     releases = [mechanism.simulate(y[k : k + 1], rng) for k in range(steps)]
 
@@ -162,7 +162,7 @@ def series_rows():
     own, rng = system(), np.random.default_rng(2)
     count, steps, few = 1000, 1000, 20
     level = pv.StreamLevel.constant(4.0 * np.eye(M))
-    _, y = own.simulate(steps, rng, trials=count)
+    _, y = own.sample(steps, rng, trials=count)
     release = pv.StreamMechanism(level).simulate(y, rng)
     single = [
         pv.Release(0, steps, release.values[i].ravel(), None, level.fingerprint, True)

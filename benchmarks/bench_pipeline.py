@@ -24,7 +24,7 @@ def problem(law):
     rng = np.random.default_rng(5)
     H = np.column_stack([np.ones(ROWS), rng.standard_normal((ROWS, COLUMNS - 1))])
     model = LinearModel(H, noise=law)
-    y = model.simulate(np.arange(1.0, COLUMNS + 1), rng)
+    y = model.sample(np.arange(1.0, COLUMNS + 1), rng)
     release = OutputPerturbation(model, budget=float(ROWS))
     start = roots.starts(release.score, release.design, y[None])[0, 0]
     return release, y, start

@@ -122,7 +122,7 @@ def main(
     places, graph = city(rng)
     sensors = make_sensors(places, rng)
     # What happens inside each sensor: it reads, it adds noise, it sends. (Simulated noise.)
-    releases = [sensor.simulate(sensor.model.simulate(THETA, rng), rng) for sensor in sensors]
+    releases = [sensor.simulate(sensor.model.sample(THETA, rng), rng) for sensor in sensors]
     parts = [sensor.contribution(z) for sensor, z in zip(sensors, releases)]
 
     central = network.fuse(sensors, releases)

@@ -45,7 +45,7 @@ def naive(y: np.ndarray) -> float:
 def simulated(level: float, trials: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """φ̂ of each series from its releases, and what the correlation of releases gives."""
     system = dynamics.AR(1, mean=False).system(THETA)
-    _, y = system.simulate(STEPS, rng, trials=trials)
+    _, y = system.sample(STEPS, rng, trials=trials)
     stream = pv.StreamLevel.constant(level)
     found, wrong = [], []
     for own in y:

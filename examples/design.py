@@ -108,7 +108,7 @@ def tried(people: People, words: str, level: pv.PrivacyLevel) -> Way:
     j = model.names.index(BMI)
     truth = np.linalg.lstsq(model.matrix, people.readings, rcond=None)[0]
     mechanism = pv.mechanism.GaussianMechanism(level, model.readings)
-    y = model.simulate(truth, rng, trials=TRIALS)
+    y = model.sample(truth, rng, trials=TRIALS)
     found = pv.estimate(mechanism.simulate(y, rng), model, mechanism=mechanism)
     errors = found.value[:, j] - truth[j]
     return Way(

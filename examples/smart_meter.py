@@ -47,7 +47,7 @@ def main(folder: Path) -> None:
         "equal noise": pv.StreamLevel.constant(BUDGET / HOUSES * np.eye(HOUSES)),
         "best directions": best.level,
     }
-    days, meters = own.simulate(STEPS, rng, trials=DAYS)
+    days, meters = own.sample(STEPS, rng, trials=DAYS)
     prior = np.sqrt(np.diagonal(own.cov0))
 
     table, found = {}, {}

@@ -61,7 +61,7 @@ def draw_plane(tracks: dict, path: Path, truth: np.ndarray, points: np.ndarray) 
 def main(folder: Path) -> None:
     rng = np.random.default_rng(7)
     own, level = system(), pv.StreamLevel.constant(LEVEL * np.eye(2))
-    states, readings = own.simulate(STEPS, rng)
+    states, readings = own.sample(STEPS, rng)
     readings[90:110] = np.nan  # the tunnel
 
     release = pv.StreamMechanism(level).simulate(readings, rng)  # all that leaves the vehicle

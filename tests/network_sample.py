@@ -35,8 +35,8 @@ def sensors(count, seed=0, parameters=3):
 def releases(made, seed=1, trials=None, theta=THETA, how="simulate"):
     rng = np.random.default_rng(seed)
     if how == "release":
-        return [s.release(s.model.simulate(theta, rng, trials)) for s in made]
-    return [s.simulate(s.model.simulate(theta, rng, trials), rng) for s in made]
+        return [s.release(s.model.sample(theta, rng, trials)) for s in made]
+    return [s.simulate(s.model.sample(theta, rng, trials), rng) for s in made]
 
 
 def contributions(made, sent):

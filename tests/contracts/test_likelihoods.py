@@ -101,7 +101,7 @@ def test_every_entry_is_estimated_from_or_refused_with_its_reason(name):
     rng = np.random.default_rng(0)
     model = LinearModel(rng.uniform(-1, 1, (6, 2)), noise=Gaussian(cov=0.04))
     mechanism = CATALOGUE[name].example(6)
-    z = mechanism.simulate(model.simulate([1.0, -0.5], rng, trials=3), rng)
+    z = mechanism.simulate(model.sample([1.0, -0.5], rng, trials=3), rng)
     if name in REFUSED:
         with pytest.raises(NotIdentifiable, match=REFUSED[name]):
             estimate_release(z, model, mechanism)

@@ -47,7 +47,7 @@ def test_states(lags, diffuse, monkeypatch):
     system = dynamics.StateSpace(
         own.A, own.C, own.Q, own.R, cov0=own.cov0, diffuse=np.eye(3)[:, :1] if diffuse else None
     )
-    level, (_, y) = pv.StreamLevel.constant(np.eye(2), lags=lags), system.simulate(14, rng)
+    level, (_, y) = pv.StreamLevel.constant(np.eye(2), lags=lags), system.sample(14, rng)
     y[5] = np.nan
     expected = results(system, level, y)
     monkeypatch.setattr(compiling, "installed", lambda: False)

@@ -390,7 +390,7 @@ def record_pipeline(given):
     except pv.errors.PrivestError as error:
         return {"error": type(error).__name__}
     rng = np.random.default_rng(given["seed"])
-    y = model.simulate(np.arange(1.0, model.parameters + 1), rng, 3)
+    y = model.sample(np.arange(1.0, model.parameters + 1), rng, 3)
     made = {
         "loss": own.loss,
         "limit": own.limit_loss,
@@ -433,13 +433,13 @@ def record_holder(given):
 
 def record_estimate(given):
     model, own = made_pipeline(given)
-    y = model.simulate(np.arange(1.0, model.parameters + 1), np.random.default_rng(given["seed"]))
+    y = model.sample(np.arange(1.0, model.parameters + 1), np.random.default_rng(given["seed"]))
     return {"estimate": own.estimate(y), "sampling": own.sampling}
 
 
 def record_missing(given):
     model, own = made_pipeline(given)
-    y = model.simulate([1.0, 2.0], np.random.default_rng(given["seed"]))
+    y = model.sample([1.0, 2.0], np.random.default_rng(given["seed"]))
     y[[3, 50]] = np.nan
     smaller = made_pipeline({**given, "H": np.delete(given["H"], [3, 50], axis=0)})[1]
     return {"release": released_record(smaller, own.release(y))}
@@ -450,7 +450,7 @@ def record_refusal(given):
         model, own = made_pipeline(given)
         y = given.get("y")
         if y is None:
-            y = model.simulate([1.0, 2.0], np.random.default_rng(given["seed"]))
+            y = model.sample([1.0, 2.0], np.random.default_rng(given["seed"]))
         if given.get("real"):
             own.release(y)
         own.simulate(y, np.random.default_rng(0))

@@ -139,7 +139,7 @@ def test_inputs_that_hold_over_a_gap():
     F, B = np.array([[-1.0, 2.0], [0.0, -0.5]]), np.array([[1.0], [0.3]])
     times = np.array([0.0, 0.2, 1.7, 2.0])
     found = StateSpace.from_continuous(F, np.eye(2), 0.0, 0.0, [1.0, 2.0], 0.0, times=times, B=B)
-    states, _ = found.simulate(4, np.random.default_rng(0), inputs=np.full((4, 1), 0.7))
+    states, _ = found.sample(4, np.random.default_rng(0), inputs=np.full((4, 1), 0.7))
     rest = -np.linalg.solve(F, B[:, 0] * 0.7)
     for t, x in zip(times, states):
         A = van_loan(F, np.zeros((2, 2)), t)[0] if t else np.eye(2)

@@ -104,7 +104,7 @@ def test_many_series_and_inputs():
     system = StateSpace(**TREND, diffuse=True, B=[[0.5], [0.1]], D=[[2.0]])
     rng, level = np.random.default_rng(3), pv.StreamLevel.constant(1.0)
     u = rng.standard_normal((12, 1))
-    _, y = system.simulate(12, rng, inputs=u, trials=3)
+    _, y = system.sample(12, rng, inputs=u, trials=3)
     release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter(system, release, level=level, inputs=u)
     smoothed = found.smoothed
@@ -117,7 +117,7 @@ def test_many_series_and_inputs():
         assert np.abs(back - smoothed.value[i]).max() < 1e-11
     quiet = StateSpace(**TREND, diffuse=True)
     added = StateSpace(**(TREND | {"Q": 0.0, "R": 0.0}), cov0=0.0, B=system.B, D=system.D)
-    path, seen = added.simulate(12, rng, inputs=u)
+    path, seen = added.sample(12, rng, inputs=u)
     own = stream(level, release.values[0] - seen)
     alone = dynamics.filter(quiet, own, level=level)
     assert np.abs(alone.filtered.value + path - found.filtered.value[0]).max() < 1e-11

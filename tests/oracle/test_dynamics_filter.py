@@ -16,7 +16,7 @@ def test_an_infinite_level_is_statsmodels_kalman_filter(gaps):
     rng = np.random.default_rng(3)
     steps, n, m = 200, 4, 2
     system = random_system(rng, steps=steps, n=n, m=m, radius=0.95)
-    _, y = system.simulate(steps, rng)
+    _, y = system.sample(steps, rng)
     if gaps:
         y[[5, 6, 50]] = np.nan
     s = 1e11 / np.linalg.eigvalsh(system.R)[0]
@@ -63,7 +63,7 @@ def test_series_that_miss_different_steps_go_by_pattern():
     rng = np.random.default_rng(0)
     system = random_system(rng, steps=10, m=1, n=2)
     level = pv.StreamLevel.constant([[1.0]])
-    _, y = system.simulate(10, rng, trials=4)
+    _, y = system.sample(10, rng, trials=4)
     y[0, 3], y[2, 3] = np.nan, np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
     with pytest.raises(pv.errors.InvalidInput, match="miss different steps"):

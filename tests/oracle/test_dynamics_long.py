@@ -59,7 +59,7 @@ def test_estimates_of_an_unstable_system_stay_near_the_truth():
     system = unstable()
     rng = np.random.default_rng(5)
     steps = 120  # |x| about 1e9
-    x, y = system.simulate(steps, rng)
+    x, y = system.sample(steps, rng)
     level = pv.StreamLevel.constant(1.0)
     release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter(system, release, level=level)

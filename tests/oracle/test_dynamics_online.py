@@ -30,7 +30,7 @@ def test_one_by_one_equals_the_whole(kind, varying):
     rng = np.random.default_rng(11)
     system = random_system(rng, steps=STEPS, n=3, m=2, varying=varying, singular=True)
     level = levels(2)[kind]
-    _, y = system.simulate(STEPS, rng)
+    _, y = system.sample(STEPS, rng)
     y[7] = np.nan
     mechanism = pv.StreamMechanism(level)
     releases = [mechanism.simulate(y[k : k + 1], rng) for k in range(STEPS)]
@@ -121,7 +121,7 @@ def test_a_fixed_lag_is_the_smoother_of_everything_so_far(kind, lag):
     rng = np.random.default_rng(21)
     system = random_system(rng, steps=STEPS, n=3, m=2, singular=True, inputs=1)
     level, u = levels(2)[kind], rng.standard_normal((STEPS, 1))
-    _, y = system.simulate(STEPS, rng, inputs=u)
+    _, y = system.sample(STEPS, rng, inputs=u)
     y[5], y[9, 1] = np.nan, np.nan
     mechanism = pv.StreamMechanism(level)
     cuts = [0, 1, 2, 5, 6, *range(7, 20), 25]

@@ -35,7 +35,7 @@ def case(name, trials):
     except NotCalibratable:
         mechanism = CATALOGUE[name].example(10)
     theta = np.array([0.5, -0.3, 0.2, 0.6, -0.4])
-    return model, mechanism, mechanism.simulate(model.simulate(theta, rng, trials), rng)
+    return model, mechanism, mechanism.simulate(model.sample(theta, rng, trials), rng)
 
 
 @pytest.mark.parametrize("name", [name for name in CHANNELS if name not in BITS])

@@ -82,7 +82,7 @@ def test_gaussian_mechanisms_are_generalised_least_squares(case, sigma, grid):
     cov = {"diagonal": np.linspace(0.1, 2.0, 8), "dense": DENSE}.get(sigma, sigma)
     mean = 0.3 if sigma == 0.04 else SHIFT
     model = LinearModel(H, noise=Gaussian(cov=cov, mean=mean))
-    z = mechanism.simulate(model.simulate(THETA, RNG, trials=20), RNG)
+    z = mechanism.simulate(model.sample(THETA, RNG, trials=20), RNG)
     found = estimate_release(z, model, mechanism, grid=grid)
     full = np.broadcast_to(np.asarray(cov, dtype=float), (8,)) if np.ndim(cov) < 2 else cov
     S = np.diag(full) if np.ndim(full) == 1 else full
@@ -99,7 +99,7 @@ def test_laplace_releases_count_what_the_grid_adds(combined):
     A = 2 * np.linalg.qr(rng.standard_normal((8, 8)))[0][:6] if combined else None
     model, unit = LinearModel(H, noise=Gaussian(cov=0.04)), 0.16 if combined else 0.04
     mechanism = Componentwise(Additive(Laplace(b)), A, measurements=8)
-    z = mechanism.release(model.simulate(THETA, rng, trials=30))
+    z = mechanism.release(model.sample(THETA, rng, trials=30))
     found = estimate_release(z, model, mechanism, grid=grid)
     rows = H if A is None else A @ H
     plain = maximum_likelihood(rows, z, LaplaceLikelihood(unit + 0.75 * grid**2 * b**2, scale=b))
@@ -120,7 +120,7 @@ def test_a_grid_is_for_laws_that_are_released():
 def test_a_clipped_release_counts_it():
     model = LinearModel(H, noise=Gaussian(cov=0.04))
     mechanism = GaussianMechanism(4.0, 8, range=(-1.0, 1.0))
-    z = mechanism.release(model.simulate(THETA, RNG, trials=3))
+    z = mechanism.release(model.sample(THETA, RNG, trials=3))
     found = estimate_release(z, model, mechanism, grid=0.5)
     low, high = mechanism.ends
     likelihood = ClippedLikelihood(0.16, noise=1.1875, low=low, high=high)
@@ -135,7 +135,7 @@ def test_channels_on_combinations_and_an_offset():
     b = rng.standard_normal(6)
     model = LinearModel(H, noise=Gaussian(cov=0.04))
     mechanism = Componentwise(Additive(Cauchy(0.3)), 2 * orthogonal, b)
-    z = mechanism.simulate(model.simulate(THETA, rng, trials=30), rng)
+    z = mechanism.simulate(model.sample(THETA, rng, trials=30), rng)
     found = estimate_release(z, model, mechanism)
     plain = maximum_likelihood(
         2 * orthogonal @ H, z - b, likelihood_of(Additive(Cauchy(0.3)), 0.16)
@@ -144,7 +144,7 @@ def test_channels_on_combinations_and_an_offset():
     assert np.abs(found.value - plain.value).max() < 1e-6
     # Not a location family: the offset must enter η.
     weights = Componentwise(PrivacyWeights(0.25, 0.1), offset=5.0, measurements=8)
-    z = weights.simulate(model.simulate(THETA, rng, trials=4), rng)
+    z = weights.simulate(model.sample(THETA, rng, trials=4), rng)
     found = estimate_release(z, model, weights)
     eta = found.value @ H.T + 5.0
     direct = likelihood_of(PrivacyWeights(0.25, 0.1), 0.04)(z, eta).value.sum(axis=1)
@@ -158,7 +158,7 @@ def test_affine_laplace_and_output_perturbation():
     orthogonal = np.linalg.qr(rng.standard_normal((8, 8)))[0]
     B = np.diag(rng.uniform(0.5, 2.0, 8)) @ orthogonal
     mechanism = AffineMechanism(Laplace(0.5), B, B, np.ones(8))  # B⁻¹z = y + B⁻¹1 + d
-    z = mechanism.simulate(model.simulate(THETA, rng, trials=10), rng)
+    z = mechanism.simulate(model.sample(THETA, rng, trials=10), rng)
     found = estimate_release(z, model, mechanism)
     solved = np.linalg.solve(B, (z - 1).T).T
     plain = maximum_likelihood(H, solved, LaplaceLikelihood(0.04, scale=0.5))
@@ -166,7 +166,7 @@ def test_affine_laplace_and_output_perturbation():
     det = np.linalg.slogdet(B)[1]
     assert np.abs(found.log_likelihood + det - plain.log_likelihood).max() < 1e-9
     out = calibrate("laplace", 1.0, model=model, on="estimate")
-    z = out.simulate(model.simulate(THETA, rng, trials=10), rng)
+    z = out.simulate(model.sample(THETA, rng, trials=10), rng)
     best = estimate_release(z, model, out)  # as many readings as parameters: an exact fit
     assert np.abs(best.value @ (out.matrix @ H).T - z).max() < 1e-6
 

@@ -37,7 +37,7 @@ def test_linear_systems_have_the_kalman_filter_and_smoother(rule, seed):
         inputs=p,
     )
     level = pv.StreamLevel.constant([[2.0, 0.5], [0.5, 1.0]])
-    _, y = system.simulate(14, rng, **given)
+    _, y = system.sample(14, rng, **given)
     y[[0, 5, 6]], y[8, 1], y[9, 0] = np.nan, np.nan, np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
     exact = dynamics.filter(system, release, level=level, **given)

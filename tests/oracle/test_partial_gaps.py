@@ -78,7 +78,7 @@ def test_statsmodels_with_single_cells_missing(finite):
     rng = np.random.default_rng(4)
     steps, n, m = 150, 4, 3
     system = random_system(rng, steps=steps, n=n, m=m, radius=0.95)
-    _, y = system.simulate(steps, rng)
+    _, y = system.sample(steps, rng)
     missing = random_gaps(rng, steps, m)
     y[missing] = np.nan
     # 1/(s·λmin(R)) = 1e-11 is the relative change of the noise by an infinite level
@@ -115,7 +115,7 @@ def test_one_at_a_time_in_pieces_as_lines_and_as_many_series(kind):
     steps, n, m = 30, 3, 3
     system = random_system(rng, steps=steps, n=n, m=m, radius=0.9, inputs=2)
     inputs = rng.standard_normal((steps, 2))
-    _, y = system.simulate(steps, rng, inputs=inputs)
+    _, y = system.sample(steps, rng, inputs=inputs)
     missing = random_gaps(rng, steps, m)
     y[missing] = np.nan
     level = independent(rng, steps, m, kind)
@@ -150,7 +150,7 @@ def test_series_that_miss_different_parts():
         random_system(rng, steps=steps, n=2, m=m),
         pv.StreamLevel.constant(random_psd(rng, 2, 2)),
     )
-    y = np.stack([system.simulate(steps, rng)[1] for _ in range(4)])
+    y = np.stack([system.sample(steps, rng)[1] for _ in range(4)])
     for i, cell in enumerate([(3, 0), (3, 1), (3, 0), (5, slice(None))]):
         y[i][cell] = np.nan
     for release in (
@@ -201,7 +201,7 @@ def test_estimates_err_by_what_is_said():
         random_system(rng, steps=steps, n=2, m=2),
         pv.StreamLevel.constant(random_psd(rng, 2, 2)),
     )
-    runs = [system.simulate(steps, rng) for _ in range(count)]
+    runs = [system.sample(steps, rng) for _ in range(count)]
     states, y = (np.stack(part) for part in zip(*runs))
     y[:, random_gaps(rng, steps, 2)] = np.nan
     found = dynamics.filter(system, pv.StreamMechanism(level).simulate(y, rng), level=level)

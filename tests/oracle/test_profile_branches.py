@@ -21,7 +21,7 @@ SIZES = np.exp(np.linspace(np.log(1e-5), np.log(1e3), 160))
 
 def released(seed, truth=(0.6, 1.0, 5.0)):
     rng, level = np.random.default_rng(seed), pv.StreamLevel.constant(S)
-    _, y = dynamics.AR(1).system(truth).simulate(K, rng, inputs=np.ones((K, 1)))
+    _, y = dynamics.AR(1).system(truth).sample(K, rng, inputs=np.ones((K, 1)))
     return level, pv.StreamMechanism(level).simulate(y, rng)
 
 
@@ -90,7 +90,7 @@ def test_five_steps_leave_a_root_open():
 
 def test_regular_fits_look_for_no_other_branch():
     rng, level = np.random.default_rng(1), pv.StreamLevel.constant(5.0)
-    _, y = dynamics.AR(1).system([0.6, 1.0, 5.0]).simulate(600, rng, inputs=np.ones((600, 1)))
+    _, y = dynamics.AR(1).system([0.6, 1.0, 5.0]).sample(600, rng, inputs=np.ones((600, 1)))
     found = dynamics.fit("ar1", pv.StreamMechanism(level).simulate(y, rng), level=level)
     before = found._objective.evaluations
     assert not found.open_ends().any()

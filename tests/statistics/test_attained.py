@@ -36,7 +36,7 @@ def threshold(n, how="simulate"):
 def release_and_estimate(model, level, theta, rng, how):
     """z̃ = Lᵀy + e, then whitened least squares: all trials at once."""
     S = level.for_size(model.readings)
-    y = model.simulate(theta, rng, trials=TRIALS)
+    y = model.sample(theta, rng, trials=TRIALS)
     if how == "release":
         release = np.zeros((model.readings, TRIALS))
         mechanism = pv.mechanism.GaussianMechanism(level, model.readings)
@@ -91,7 +91,7 @@ def test_laplace_data_perturbation_stays_above_the_bound(s, how):
     rng = np.random.default_rng(7)
     H, theta = rng.uniform(-1, 1, (10, 5)), np.array([0.63, 0.81, -0.75, 0.83, 0.26])
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.04))
-    y = model.simulate(theta, rng, trials=TRIALS)
+    y = model.sample(theta, rng, trials=TRIALS)
     if how == "release":
         law = pv.mechanism.Additive(pv.noise.Laplace(1 / np.sqrt(s)))
         z = pv.mechanism.Componentwise(law, measurements=10).release(y)
@@ -129,7 +129,7 @@ def test_best_linear_release_attains_the_trace_floor(s):
     H, theta, W = rng.standard_normal((8, 3)), np.array([0.3, 1.0, -1.0]), psd_matrix(rng, 3)
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=psd_matrix(rng, 8)))
     release = pv.bounds.best_linear_release(model, s, weight=W)
-    y = model.simulate(theta, rng, trials=TRIALS)
+    y = model.sample(theta, rng, trials=TRIALS)
     noise = rng.standard_normal((TRIALS, 3)) @ np.linalg.cholesky(release.noise).T
     errors = np.linalg.solve(release.root.T, release.map @ y.T + noise.T).T - theta
     loss = np.einsum("ti,ij,tj->t", errors, W, errors)

@@ -56,7 +56,7 @@ def test_error_covariance_is_the_bound(form, how):
         "dense": pv.StreamLevel.from_cumulative(random_psd(rng, steps * m, 15), [m] * steps),
         "singular": pv.StreamLevel.constant(random_psd(rng, m, 1)),
     }[form]
-    x, y = system.simulate(steps, rng, trials=TRIALS)
+    x, y = system.sample(steps, rng, trials=TRIALS)
     found = dynamics.filter(system, sent(level, y, rng, how), level=level)
     smoothed, limit = found.smoothed, pv.bound(system, level, steps=steps)
     assert within_wishart(found.filtered.value - x, limit.filtered, RARE[how])
@@ -75,7 +75,7 @@ def test_innovations_are_white(how):
     A = np.array([[0.95, 0.2], [0.0, 0.9]])
     system = dynamics.StateSpace(A, np.eye(m), 0.2, 0.3, cov0=1.0)
     level = pv.StreamLevel.constant(np.eye(m), lags=[0.5])
-    _, y = system.simulate(steps, rng, trials=TRIALS)
+    _, y = system.sample(steps, rng, trials=TRIALS)
     release = sent(level, y, rng, how)
     fresh = dynamics.filter(system, release, level=level).innovations
     flat = fresh.reshape(TRIALS, -1)

@@ -62,7 +62,7 @@ def test_unbiased_pairs_are_unbiased():
     gain = "truncated-gain-gaussian-least-squares"
     for name in ("gaussian", "laplace-output", "cos2-output", "triangular-quantiser-output", gain):
         mechanism, estimate = method_of(name).pair(setting.model, 2.0)
-        y = setting.model.simulate(setting.theta, rng, 20_000)
+        y = setting.model.sample(setting.theta, rng, 20_000)
         errors = estimate(mechanism.simulate(y, rng)) - setting.theta
         score = errors.mean(0) / (errors.std(0) / np.sqrt(20_000))
         assert np.abs(score).max() < 5.5, name

@@ -77,7 +77,7 @@ def test_estimates_are_normal_and_efficient(reach, how, trials):
     cuts = (0, 3, 8, 15)
     errors = np.empty((3, trials, 2))
     for trial in range(trials):
-        y = model.simulate(theta, s.rng)
+        y = model.sample(theta, s.rng)
         mechanism = pv.StreamMechanism(level)
         rls = pv.PrivateRLS(level, 2, pv.noise.Gaussian(cov=1.0))
         for i, (a, b) in enumerate(itertools.pairwise(cuts)):

@@ -39,9 +39,7 @@ DOORS = {
     "grid": lambda k: pv.network.Graph.grid(k, 2),
     "graph": lambda k: pv.network.Graph([(0, 1)], k),
     "steps of a fit": lambda k: pv.dynamics.parameter_bound("ar1-mean", [0.5, 1.0], 1.0, steps=k),
-    "world": lambda k: pv.dynamics.StateSpace(A=0.5, C=1.0, Q=1.0, R=1.0, cov0=1.0).simulate(
-        k, RNG
-    ),
+    "world": lambda k: pv.dynamics.StateSpace(A=0.5, C=1.0, Q=1.0, R=1.0, cov0=1.0).sample(k, RNG),
 }
 
 

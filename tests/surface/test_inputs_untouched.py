@@ -470,7 +470,7 @@ CASES = {
         g.keep(DRIVEN.to_control()), Q=g([[1.0]]), R=g([[1.0]]), cov0=g([[1.0]]), mean0=g([0.0])),
     "dynamics.StateSpace.from_scipy": lambda g: dynamics.StateSpace.from_scipy(
         g.keep(DRIVEN.to_scipy()), Q=g([[1.0]]), R=g([[1.0]]), cov0=g([[1.0]]), mean0=g([0.0])),
-    "dynamics.StateSpace.simulate": lambda g: DRIVEN.simulate(3, RNG(0), inputs=g(np.ones((3, 1)))),
+    "dynamics.StateSpace.sample": lambda g: DRIVEN.sample(3, RNG(0), inputs=g(np.ones((3, 1)))),
     "dynamics.steady_state": lambda g: dynamics.steady_state(TWO, g(PAIR)),
     "dynamics.best_directions": lambda g: dynamics.best_directions(TWO, 1.0, weight=g(PAIR)),
     "dynamics.NonlinearStateSpace.__init__": lambda g: dynamics.NonlinearStateSpace(
@@ -661,7 +661,7 @@ CASES = {
            "simulate": [lambda g: g([0.3, 0.4]), rng]}.items()},
     # model
     "model.LinearModel.__init__": lambda g: model(g),
-    "model.LinearModel.simulate": lambda g: model(g).simulate(g([1.0, 2.0]), RNG(0), 3),
+    "model.LinearModel.sample": lambda g: model(g).sample(g([1.0, 2.0]), RNG(0), 3),
     "model.NonlinearModel.__init__": lambda g: pv.NonlinearModel(
         lambda p: H @ np.sin(p), GAUSS, lambda p: g(H * np.cos(p))).at(g([0.1, 0.2])),
     "model.NonlinearModel.at": lambda g: pv.NonlinearModel(lambda p: H @ np.sin(p), GAUSS).at(

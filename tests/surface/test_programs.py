@@ -24,7 +24,7 @@ def test_stream():
     level = pv.StreamLevel.constant(4.0, lags=[0.5])
     owner, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, parameters=3, noise=0.25)
     model = pv.LinearModel(H, noise=0.25)
-    for h, y in zip(H, model.simulate([1.0, -1.0, 0.5], rng)):
+    for h, y in zip(H, model.sample([1.0, -1.0, 0.5], rng)):
         rls.update(owner.simulate(y, rng), h)
     floor = pv.bound(model, level)[-1].standard_error
     assert np.allclose(rls.estimate.standard_error / floor, 1.0)
@@ -57,7 +57,7 @@ def test_own_mechanism(tmp_path):
     model = pv.LinearModel(H[:10, :2], noise=0.25)
     mine = pv.mechanism.calibrate(Sech, 1.0, model=model)
     assert pv.audit.certify(mine, 1.0, rng=1).verdict == "holds"
-    y = model.simulate([1.0, -1.0], rng)
+    y = model.sample([1.0, -1.0], rng)
     found = pv.estimate(mine.simulate(y, rng), model, mechanism=mine)
     assert np.isfinite(found.interval()).all()
     pytest.importorskip("matplotlib")
@@ -73,7 +73,7 @@ def test_laplace_errors():
     rng = np.random.default_rng(2)
     model = pv.LinearModel(np.tile(H, (10, 1)), noise=pv.noise.Laplace(0.5))
     m = pv.mechanism.OutputPerturbation(model, 1000.0, score="optimal")
-    y = model.simulate([1.0, -1.0, 0.5], rng)
+    y = model.sample([1.0, -1.0, 0.5], rng)
     found = pv.estimate(m.simulate(y, rng))
     assert found.interval().shape == (3, 2)
     floor = pv.bounds.trace_bound(model, budget=1000.0)
@@ -83,7 +83,7 @@ def test_laplace_errors():
 def test_kalman_and_identification():
     rng = np.random.default_rng(4)
     system = pv.dynamics.StateSpace(A=0.9, C=1.0, Q=0.2, R=0.1, cov0=1.0)
-    y = np.ravel(system.simulate(120, rng)[1])
+    y = np.ravel(system.sample(120, rng)[1])
     release = pv.StreamMechanism(4.0).simulate(y, rng)
     states = pv.dynamics.filter(system, release)
     assert states.smoothed.interval().shape[-1] == 2

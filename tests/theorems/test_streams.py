@@ -314,7 +314,7 @@ def test_covariance_of_the_estimates_is_the_bound_at_every_step(reach):
     s = Stream(4, 30, 1, reach, 3, singular=False)
     model, level, theta = s.model(), s.level, np.array([0.6, -0.7, 0.3])
     trials = 20_000
-    y = model.simulate(theta, s.rng, trials=trials)
+    y = model.sample(theta, s.rng, trials=trials)
     white = level.rows.times(y.T) + s.rng.standard_normal((30, trials))
     rows = level.rows
     right = np.concatenate([rows.times(model.matrix), white], axis=1)

@@ -376,7 +376,7 @@ def test_the_reading_that_is_shown_most():
     release = OutputPerturbation(
         pv.LinearModel(np.ones((80, 1)), noise=pv.noise.Cauchy(1.0)), budget=80.0
     )
-    y = release.model.simulate([0.0], rng)
+    y = release.model.sample([0.0], rng)
     report = release.for_data_owner(y)
     J = release.jacobian(y[None], report.estimate[None])[0]
     information = np.einsum("ik,ij,jk->k", J, np.linalg.inv(release.information_scale), J)

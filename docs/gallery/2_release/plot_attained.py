@@ -16,7 +16,7 @@ model = pv.LinearModel(rng.uniform(-1, 1, (20, 2)), noise=0.04)
 levels = np.geomspace(0.1, 100, 8)
 spread = []
 for s in levels:
-    y = model.simulate([1.0, -1.0], rng, trials=2000)
+    y = model.sample([1.0, -1.0], rng, trials=2000)
     mechanism = pv.GaussianMechanism(s, 20)
     found = pv.estimate(mechanism.simulate(y, rng), model, mechanism=mechanism)
     spread.append(found.value[:, 0].std())

@@ -13,7 +13,7 @@ import privest as pv
 
 rng = np.random.default_rng(0)
 model = pv.LinearModel(rng.normal(size=(500, 2)), noise=pv.noise.Laplace(1.0))
-y = model.simulate([1.0, -0.5], rng)
+y = model.sample([1.0, -0.5], rng)
 budgets = np.geomspace(50, 5000, 8)
 
 figure, axes = plt.subplots()

@@ -14,7 +14,7 @@ import privest as pv
 rng = np.random.default_rng(0)
 H = np.column_stack([np.ones(300), rng.normal(size=300)])
 model = pv.LinearModel(H, noise=0.25, names=["mean", "slope"])
-y = model.simulate([2.0, 0.5], rng)
+y = model.sample([2.0, 0.5], rng)
 
 level = pv.StreamLevel.constant(4.0)
 owner, rls = pv.StreamMechanism(level), pv.PrivateRLS(level, parameters=2, noise=0.25)

@@ -13,7 +13,7 @@ import privest as pv
 
 rng = np.random.default_rng(3)
 truth = pv.dynamics.AR(2, mean=False).system({"phi1": 1.5, "phi2": -0.8, "q": 0.2})
-_, y = truth.simulate(300, rng)
+_, y = truth.sample(300, rng)
 release = pv.StreamMechanism(4.0).simulate(5.0 + y, rng)  # 2y + unit noise
 found = pv.dynamics.fit("ar2", release)
 print(found.summary())

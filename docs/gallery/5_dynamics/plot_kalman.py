@@ -15,7 +15,7 @@ rng = np.random.default_rng(0)
 system = pv.dynamics.StateSpace(
     A=[[1, 1], [0, 0.98]], C=[[1, 0]], Q=np.diag([0.01, 0.05]), R=0.1, cov0=np.eye(2)
 )
-states, y = system.simulate(100, rng)
+states, y = system.sample(100, rng)
 release = pv.StreamMechanism(0.5).simulate(y, rng)  # √s·y + unit noise
 found = pv.dynamics.filter(system, release)
 

@@ -12,7 +12,7 @@ import numpy as np
 import privest as pv
 
 rng = np.random.default_rng(5)
-_, y = pv.dynamics.AR(2, mean=False).system([1.2, -0.6, 0.3]).simulate(400, rng)
+_, y = pv.dynamics.AR(2, mean=False).system([1.2, -0.6, 0.3]).sample(400, rng)
 release = pv.StreamMechanism(5.0).simulate(y, rng)
 
 figure, axes = plt.subplots()

@@ -13,7 +13,7 @@ import privest as pv
 
 rng = np.random.default_rng(0)
 sensors = [pv.network.Sensor(rng.normal(size=(3, 2)), noise=1.0, level=1.0) for _ in range(30)]
-releases = [one.simulate(one.model.simulate([1.0, -1.0], rng), rng) for one in sensors]
+releases = [one.simulate(one.model.sample([1.0, -1.0], rng), rng) for one in sensors]
 parts = [one.contribution(z) for one, z in zip(sensors, releases)]
 centre = pv.network.fuse(sensors, releases).value
 graph = pv.network.Graph.ring(30)

@@ -17,7 +17,7 @@ sensors = [
     pv.network.Sensor(np.column_stack([np.ones(4), rng.random(4)]), noise=1.0, level=float(s))
     for s in np.repeat([0.1, 1.0], 10)
 ]
-releases = [one.simulate(one.model.simulate(theta, rng), rng) for one in sensors]
+releases = [one.simulate(one.model.sample(theta, rng), rng) for one in sensors]
 errors, floors = [], []
 for count in range(1, 21):
     errors.append(pv.network.fuse(sensors[:count], releases[:count]).standard_error[1])

@@ -150,7 +150,7 @@ class StateSpace:
             raise InvalidInput(f"The system is given for {self.steps} steps; asked for {count}.")
         return count
 
-    def simulate(
+    def sample(
         self, steps: int, rng: np.random.Generator, *, inputs: ArrayLike | None = None,
         trials: int | None = None,
     ) -> tuple[Array, Array]:  # fmt: skip

@@ -103,7 +103,7 @@ class LinearModel:
         """cov w, what linear estimates have."""
         return self.noise.covariance(self.readings)
 
-    def simulate(
+    def sample(
         self, theta: ArrayLike, rng: np.random.Generator, trials: int | None = None
     ) -> Array:
         """Simulated measurements y = Hθ + w, shape (m,) or (trials, m). For experiments."""

@@ -127,7 +127,7 @@ def squared_errors(
     """‖θ̂ − θ‖² of every trial of one method at level s."""
     model, theta = setting.model, setting.theta
     mechanism, estimate = pair_of(method, model, s)
-    z = mechanism.simulate(model.simulate(theta, rng, trials), rng)
+    z = mechanism.simulate(model.sample(theta, rng, trials), rng)
     found = estimates(method, estimate, z, len(theta))
     return np.asarray(((found - theta) ** 2).sum(axis=1))
 

@@ -153,7 +153,7 @@ def squared_errors(
     parts = []
     for at in range(0, trials, max(1, ENTRIES // count)):
         some = min(max(1, ENTRIES // count), trials - at)
-        y = own.model.simulate([THETA], rng, some)
+        y = own.model.sample([THETA], rng, some)
         with warnings.catch_warnings():  # the error of few measurements is what is measured here
             warnings.simplefilter("ignore", pv.errors.SmallSampleWarning)
             parts.append((own.simulate(y, rng).value[:, 0] - THETA) ** 2)

@@ -389,7 +389,7 @@ def test_a_release_is_n_numbers_and_attains_the_value():
     found = jointly(model, 1.0)
     mechanism = pv.mechanism.GaussianMechanism(found.level, 30)
     assert mechanism.outputs == 2
-    z = mechanism.simulate(model.simulate(theta, rng, 20_000), rng)
+    z = mechanism.simulate(model.sample(theta, rng, 20_000), rng)
     L = factor_of(found.level, 30)
     root = np.linalg.cholesky(0.5 * L.T @ L + np.eye(2))
     G = np.linalg.solve(root, L.T @ H)
@@ -397,7 +397,7 @@ def test_a_release_is_n_numbers_and_attains_the_value():
     error = ((estimate - theta[:, None]) ** 2).sum(axis=0).mean()
     assert error == pytest.approx(found.value, rel=0.05)
     # And with protected noise: one release, the same level.
-    assert mechanism.release(model.simulate(theta, rng)).shape == (2,)
+    assert mechanism.release(model.sample(theta, rng)).shape == (2,)
     # Each measurement by itself is as hidden as its cap says; together they are not.
     assert np.diagonal(mechanism.worst_information()).max() <= 1.0
     assert np.linalg.eigvalsh(mechanism.worst_information())[-1] > 5.0

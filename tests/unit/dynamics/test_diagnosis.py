@@ -104,7 +104,7 @@ def test_the_bands_hold_one_in_twenty():
 @pytest.mark.parametrize(("level", "gap"), [(0.5, False), (0.5, True), (50.0, True)])
 def test_right_systems_pass_and_wrong_ones_are_told(level, gap):
     rng = np.random.default_rng(5)
-    _, y = CHAIN.simulate(1500, rng)
+    _, y = CHAIN.sample(1500, rng)
     if gap:
         y[200:260] = y[700::7] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
@@ -197,7 +197,7 @@ def test_it_goes_to_json_and_draws(tmp_path):
 def test_the_extended_filter_is_diagnosed():
     rng = np.random.default_rng(12)
     bent = dynamics.NonlinearStateSpace(lambda x: 0.9 * x, lambda x: x, 0.19, 0.2, [0.0], 1.0)
-    _, y = CHAIN.simulate(300, rng)
+    _, y = CHAIN.sample(300, rng)
     release = pv.StreamMechanism(1.0).simulate(y, rng)
     linear = dynamics.filter(CHAIN, release, level=1.0).diagnose()
     found = dynamics.filter(bent, release, level=1.0, method="extended").diagnose()

@@ -26,7 +26,7 @@ def test_a_linear_one_is_the_kalman_filter(given):
     system = dynamics.StateSpace(A, C, 0.1, 0.2, [1.0, -1.0], 0.5)
     rng = np.random.default_rng(0)
     level = pv.StreamLevel.constant(2.0)
-    _, y = system.simulate(12, rng)
+    _, y = system.sample(12, rng)
     y[3] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
     ours = dynamics.filter(extended, release, level=level, method="extended")

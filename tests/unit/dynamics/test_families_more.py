@@ -57,7 +57,7 @@ def test_the_readings_follow_the_difference_equation(order, lags):
     b = rng.normal(size=(lags, 2))
     system = family.system([*phi, 1e-24, *b.ravel()], cov0=0.0)
     u = rng.normal(size=(30, 2))
-    _, y = system.simulate(30, rng, inputs=u)
+    _, y = system.sample(30, rng, inputs=u)
     y = y[:, 0]
     for k in range(max(order, lags + 1), 30):
         past = sum(phi[j] * y[k - 1 - j] for j in range(order))
@@ -71,7 +71,7 @@ def test_without_privacy_a_driven_autoregression_is_least_squares(lags):
     family, K = ARX(2, 1, lags=lags), 300
     u = rng.normal(size=K)
     theta = [1.1, -0.4, 0.5, 2.0, -1.0][: family.size]
-    _, y = family.system(theta, cov0=1.0).simulate(K, rng, inputs=u)
+    _, y = family.system(theta, cov0=1.0).sample(K, rng, inputs=u)
     y, level = y[:, 0], 1e12
     found = dynamics.fit(family, shown(y, level), inputs=u)
     X = np.column_stack([y[1:-1], y[:-2], *(u[2 - lag : K - lag] for lag in range(1, lags + 1))])
@@ -101,7 +101,7 @@ def test_a_custom_family_is_the_library_s():
             getattr(custom.slopes(t), part), getattr(own.slopes(t), part), atol=1e-8
         )
     assert custom.labels == ("artanh a", "log q")
-    _, y = own.system([0.8, 0.36]).simulate(200, np.random.default_rng(0))
+    _, y = own.system([0.8, 0.36]).sample(200, np.random.default_rng(0))
     release = shown(y, 1.0)
     by_user, by_us = dynamics.fit(custom, release), dynamics.fit(own, release)
     assert by_user.log_likelihood == pytest.approx(by_us.log_likelihood, rel=1e-10)
@@ -114,7 +114,7 @@ def test_a_custom_family_of_vectors_is_fitted():
         return StateSpace(A=a * np.eye(2), C=np.eye(2), Q=q, R=0.0, cov0=q / (1 - a**2))
 
     family = CustomFamily(pair, {"a": 0.5, "q": 1.0}, {"a": "correlation", "q": "positive"})
-    _, y = pair([0.8, 0.36]).simulate(150, np.random.default_rng(3))
+    _, y = pair([0.8, 0.36]).sample(150, np.random.default_rng(3))
     release = shown(y, 2.0 * np.eye(2))
     found = dynamics.fit(family, release)
     # The same numbers as two series of one autoregression.
@@ -255,7 +255,7 @@ def test_a_custom_family_in_continuous_time_at_irregular_times():
 
     kinds = {"rate": "positive", "variance": "positive"}
     family = CustomFamily(process, {"rate": 1.0, "variance": 1.0}, kinds)
-    _, y = process([0.3, 2.0]).simulate(60, rng)
+    _, y = process([0.3, 2.0]).sample(60, rng)
     level = pv.StreamLevel(np.full(60, 3.0))
     release = shown(y, level)
     found = dynamics.fit(family, release)
@@ -284,7 +284,7 @@ def test_a_custom_family_is_walked_as_far_as_the_equivalent_one():
     kinds = {"a": "correlation", "q": "positive", "r": "positive"}
     own = CustomFamily(process, {"a": 0.5, "q": 1.0, "r": 0.5}, kinds)
     rng = np.random.default_rng(0)
-    _, y = process([0.8, 1.0, 0.3]).simulate(100, rng)
+    _, y = process([0.8, 1.0, 0.3]).sample(100, rng)
     release = shown(y[:, 0], 1.0)
     found, same = dynamics.fit(own, release), dynamics.fit("ar1+noise-mean", release)
     # r̂ = 0, and the limits that stand for it differ.

@@ -33,7 +33,7 @@ def simulated(family, theta, cov0, steps, seed, trials=None):
     if family.constant:
         driven = np.column_stack([*([] if u is None else [u]), np.ones(steps)])
     system = family.system(theta) if cov0 is None else family.system(theta, cov0=cov0)
-    return u, driven, system.simulate(steps, rng, inputs=driven, trials=trials)[1]
+    return u, driven, system.sample(steps, rng, inputs=driven, trials=trials)[1]
 
 
 def shown(y, level, seed):

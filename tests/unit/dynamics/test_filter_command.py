@@ -38,7 +38,7 @@ def folder(tmp_path):
     (tmp_path / "m.toml").write_text(MODEL, encoding="utf-8")
     rng = np.random.default_rng(0)
     system, _ = read_model(tmp_path / "m.toml")
-    _, y = system.simulate(30, rng)
+    _, y = system.sample(30, rng)
     lines = ["time,a,b", *(f"{k},{u!r},{v!r}" for k, (u, v) in enumerate(y.tolist()))]
     lines[6] = "5,,0.3"
     (tmp_path / "y.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -295,7 +295,7 @@ def driven(tmp_path):
     (tmp_path / "d.toml").write_text(DRIVEN, encoding="utf-8")
     system, _ = read_model(tmp_path / "d.toml")
     u = rng.standard_normal((40, 2))
-    _, y = system.simulate(40, rng, inputs=u)
+    _, y = system.sample(40, rng, inputs=u)
     rows = [f"{a!r},{c!r},{b!r}" for (a, b), (c,) in zip(u.tolist(), y.tolist())]
     rows[4] = rows[4].split(",")[0] + ",," + rows[4].split(",")[2]
     (tmp_path / "y.csv").write_text("\n".join(["u,y,v", *rows]), encoding="utf-8")

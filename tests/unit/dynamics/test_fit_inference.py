@@ -19,7 +19,7 @@ CHI = float(scipy.special.chdtri(1, 0.05))
 def released(steps=150, phi=0.8, mean=0.0, seed=3, extra=0.0):
     rng = np.random.default_rng(seed)
     system = dynamics.AR(1, mean=False).system([phi, 1 - phi**2])
-    readings = mean + extra + system.simulate(steps, rng)[1][:, 0]
+    readings = mean + extra + system.sample(steps, rng)[1][:, 0]
     return pv.StreamMechanism(LEVEL).simulate(readings, rng)
 
 
@@ -122,7 +122,7 @@ def test_public_inputs_ahead():
 def test_many_series_share_parameters_and_have_forecasts_of_their_own():
     rng = np.random.default_rng(4)
     system = dynamics.AR(1, mean=False).system([0.8, 0.36])
-    readings = system.simulate(60, rng, trials=3)[1]
+    readings = system.sample(60, rng, trials=3)[1]
     release = pv.StreamMechanism(LEVEL).simulate(readings, rng)
     own = fit(dynamics.AR(1, mean=False), release, level=LEVEL)
     ahead = own.forecast(2)
@@ -146,7 +146,7 @@ def test_a_level_of_nothing_leaves_correlations_without_an_interval():
 def low_level_autoregression(seed, K=60, s=0.05):
     rng, level = np.random.default_rng(seed), pv.StreamLevel.constant(s)
     system = pv.dynamics.AR(1).system([0.6, 1.0, 5.0])
-    _, y = system.simulate(K, rng, inputs=np.ones((K, 1)))
+    _, y = system.sample(K, rng, inputs=np.ones((K, 1)))
     return pv.dynamics.fit("ar1", pv.StreamMechanism(level).simulate(y, rng), level=level)
 
 

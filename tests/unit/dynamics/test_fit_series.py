@@ -15,7 +15,7 @@ def released(family, theta, steps, seed, inputs=None):
     rng = np.random.default_rng(seed)
     system = family.system(theta)
     ones = None if not system.inputs else np.ones((steps, 1)) if inputs is None else inputs
-    _, y = system.simulate(steps, rng, inputs=ones)
+    _, y = system.sample(steps, rng, inputs=ones)
     y[20:30] = np.nan
     return y, pv.StreamMechanism(LEVEL).simulate(y, rng)
 
@@ -68,7 +68,7 @@ def test_whiteness_of_fits_has_its_mean(level):
     system, stream = family.system([0.8, 0.36]), pv.StreamLevel.constant(level)
     seen = []
     for _ in range(200):
-        release = pv.StreamMechanism(stream).simulate(system.simulate(400, rng)[1], rng)
+        release = pv.StreamMechanism(stream).simulate(system.sample(400, rng)[1], rng)
         seen.append(fit(family, release).diagnose(lags=10).tests[0].statistic)
     error = np.std(seen) / np.sqrt(len(seen))
     assert np.mean(seen) == pytest.approx(9.0, abs=4 * error)

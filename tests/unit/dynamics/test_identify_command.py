@@ -30,7 +30,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("identify")
     rng = np.random.default_rng(0)
     u = rng.standard_normal(84)
-    x = dynamics.AR(1, mean=False).system([0.7, 1.0]).simulate(80, rng)[1][:, 0]
+    x = dynamics.AR(1, mean=False).system([0.7, 1.0]).sample(80, rng)[1][:, 0]
     y = 5 + x + 2 * u[:80]
     rows = [f"{k},{a!r},{b!r}" for k, (a, b) in enumerate(zip(y.tolist(), u.tolist()))]
     rows[7] = f"7,,{float(u[7])!r}"

@@ -34,7 +34,7 @@ def test_two_measurements_together_are_shown_twice():
 
 def fitted(steps=400, s=1.0, family="ar1"):
     rng = np.random.default_rng(4)
-    _, y = pv.dynamics.StateSpace(0.8, 1.0, 0.36, 0.0, cov0=1.0).simulate(steps, rng)
+    _, y = pv.dynamics.StateSpace(0.8, 1.0, 0.36, 0.0, cov0=1.0).sample(steps, rng)
     level = pv.StreamLevel.constant(s)
     return pv.dynamics.fit(family, pv.StreamMechanism(level).simulate(y, rng), level=level)
 

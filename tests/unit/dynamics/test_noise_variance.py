@@ -49,7 +49,7 @@ def dense(system, level, release):
 
 
 def released(system, level):
-    _, y = system.simulate(STEPS, np.random.default_rng(5))
+    _, y = system.sample(STEPS, np.random.default_rng(5))
     y = np.array(y).reshape(STEPS, M)
     y[MISSING] = np.nan
     return pv.StreamMechanism(level).release(y, Wide(7))
@@ -104,7 +104,7 @@ def test_the_extended_filter_of_a_linear_system():
 def test_series_and_streams_are_one():
     """Many series at once: what each would be as a stream of its own, v counted."""
     system, level = SYSTEM, LEVELS["banded"]
-    _, y = system.simulate(STEPS, np.random.default_rng(5), trials=3)
+    _, y = system.sample(STEPS, np.random.default_rng(5), trials=3)
     many = pv.StreamMechanism(level).release(y, Wide(7))
     found = dynamics.filter(system, many, level=level)
     for j in range(3):
@@ -123,7 +123,7 @@ def test_inputs_are_in_the_same_units():
     pushed = dynamics.StateSpace(
         base.A, base.C, base.Q, base.R, base.mean0, base.cov0, B=np.zeros((N, M)), D=np.eye(M)
     )
-    _, y = base.simulate(STEPS, np.random.default_rng(5))
+    _, y = base.sample(STEPS, np.random.default_rng(5))
     inputs = np.arange(STEPS * M, dtype=float).reshape(STEPS, M)
     plain, shifted = (
         pv.StreamMechanism(level).release(values, Wide(7)) for values in (y, y + inputs)

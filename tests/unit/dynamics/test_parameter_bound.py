@@ -66,7 +66,7 @@ def test_privacy_costs_twice_in_shapes_and_once_in_means():
 def test_it_is_the_bound_of_a_fit_there():
     rng = np.random.default_rng(0)
     level = pv.StreamLevel.constant(2.0, lags=[0.5])
-    y = dynamics.AR(1, mean=False).system([0.6, 1.0]).simulate(60, rng)[1]
+    y = dynamics.AR(1, mean=False).system([0.6, 1.0]).sample(60, rng)[1]
     y[10:14] = np.nan
     release = pv.StreamMechanism(level).simulate(y, rng)
     fit = dynamics.fit("ar1", release, level=level)

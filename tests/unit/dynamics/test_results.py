@@ -12,7 +12,7 @@ from privest.errors import InvalidInput
 PAIR = dynamics.StateSpace([[1.0, 0.1], [0.0, 0.9]], [[1.0, 0.0]], 0.1, 0.5, cov0=1.0)
 LEVEL = pv.StreamLevel.constant(2.0)
 RNG = np.random.default_rng(0)
-Y = PAIR.simulate(6, RNG, trials=4)[1]
+Y = PAIR.sample(6, RNG, trials=4)[1]
 GAPS = np.where(np.arange(6) == 2, np.nan, Y[:, :, 0])[:, :, None]
 SOME = Y.copy()
 SOME[1, 3] = np.nan

@@ -136,7 +136,7 @@ def test_counts_that_cannot_be():
     with pytest.raises(InvalidInput, match="at least one step"):
         StateSpace(A=np.ones((0, 1, 1)), C=1.0, Q=1.0, R=1.0, cov0=1.0)
     with pytest.raises(InvalidInput, match="trials must be"):
-        WALK.simulate(3, np.random.default_rng(0), trials=0)
+        WALK.sample(3, np.random.default_rng(0), trials=0)
     with pytest.raises(InvalidInput, match="has 3 blocks; asked for 5 steps"):
         pv.bounds.release_level(WALK, np.full((3, 1, 1), 4.0), steps=5, lookback=False)
     bent = dynamics.NonlinearStateSpace(np.sin, np.sin, 1.0, 1.0, [0.0], 1.0)

@@ -104,7 +104,7 @@ def test_the_estimate_of_a_correlated_release_has_its_covariance(real):
     model, level, sigma = correlated_case(100)
     mechanism = GaussianMechanism(level.uncorrelated(sigma), model.readings, range=(-0.4, 1.2))
     theta, rng, trials = np.array([0.6, 0.7]), np.random.default_rng(5), 80
-    y = model.simulate(theta, rng, trials=trials)
+    y = model.sample(theta, rng, trials=trials)
     z = mechanism.release(y) if real else mechanism.simulate(y, rng)
     fits = [estimate_release(one, model, mechanism, grid=GRID if real else 0.0) for one in z]
     scaled = np.array([(fit.value - theta) / fit.standard_error for fit in fits])

@@ -133,7 +133,7 @@ def test_estimates_from_gains():
     H, theta = np.array([[1.0], [0.5], [-1.0], [1.5]]), np.array([2.0])
     model = LinearModel(H, noise=0.04)
     mechanism = calibrate("truncated-gain-gaussian", 10.0, model=4)
-    z = mechanism.simulate(model.simulate(theta, rng, 4000), rng)
+    z = mechanism.simulate(model.sample(theta, rng, 4000), rng)
     linear = np.linalg.lstsq(H, z.T, rcond=None)[0][0]
     assert abs(linear.mean() - 2.0) < 5 * linear.std() / math.sqrt(4000)
     likely = estimate_release(z[:100], model, mechanism).value[:, 0]

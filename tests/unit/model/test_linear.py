@@ -35,7 +35,7 @@ def test_information_and_covariance(noise, inverse_information, covariance):
     model = pv.LinearModel(H, noise=noise)
     assert np.allclose(model.inverse_information.dense(), inverse_information)
     assert np.allclose(model.covariance.dense(), covariance)
-    y = model.simulate([1.0, -1.0], np.random.default_rng(1), trials=200_000)
+    y = model.sample([1.0, -1.0], np.random.default_rng(1), trials=200_000)
     assert y.shape == (200_000, 4)
     # fourth moments of these laws are at most 6 variances²: standard error of a covariance entry
     spread = np.sqrt(6 * np.outer(np.diag(covariance), np.diag(covariance)) / 200_000)
@@ -59,8 +59,8 @@ def test_correlated_gaussian_samples_have_the_covariance_also_when_singular():
 def test_sampling_uses_only_the_given_generator():
     state = np.random.get_state()[1].copy()  # noqa: NPY002
     model = pv.LinearModel(H, noise=Gaussian(cov=1.0))
-    first = model.simulate([1.0, 2.0], np.random.default_rng(3))
-    second = model.simulate([1.0, 2.0], np.random.default_rng(3))
+    first = model.sample([1.0, 2.0], np.random.default_rng(3))
+    second = model.sample([1.0, 2.0], np.random.default_rng(3))
     assert np.array_equal(first, second)
     assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002
 
@@ -136,7 +136,7 @@ def test_reprs_show_shapes_not_numbers():
         (lambda: Gaussian(cov="big"), "must hold real numbers"),
         (lambda: Gaussian(cov=[[1.0], [1.0, 2.0]]), "different lengths"),
         (
-            lambda: pv.LinearModel(H, noise=Gaussian()).simulate([1.0], np.random.default_rng()),
+            lambda: pv.LinearModel(H, noise=Gaussian()).sample([1.0], np.random.default_rng()),
             "length 2; received 1",
         ),
     ],

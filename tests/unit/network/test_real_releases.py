@@ -21,7 +21,7 @@ def released(made, source=None, missing=()):
     """One release a sensor; `missing`: sensors whose first reading is."""
     rng, sent = np.random.default_rng(8), []
     for i, sensor in enumerate(made):
-        y = sensor.model.simulate(THETA, rng)
+        y = sensor.model.sample(THETA, rng)
         if i in missing:
             y[0] = np.nan
         sent.append(sensor.release(y, source))
