@@ -174,17 +174,17 @@ def _solve(density: NumericalDensity, weight: float, edges: Array) -> tuple[Mini
 
 
 def _banded_solve(band: Array, right: Array) -> Array:
-    """The solution after scaling the diagonal to one: rows of 1e-60 and of 1 are alike.
-
-    LU, not Cholesky: a large λ leaves little but the stiffness, whose constants cost no slope.
-    """
-    scale, size, width = 1 / np.sqrt(band[0]), band.shape[1], band.shape[0] - 1
-    both = np.zeros((2 * width + 1, size))
-    for k in range(width + 1):
-        row = band[k, : size - k] * scale[k:] * scale[: size - k]
-        both[width + k, : size - k] = row
-        both[width - k, k:] = row
-    solved = scipy.linalg.solve_banded((width, width), both, right * scale, check_finite=False)
+    """The solution after scaling the diagonal to one: rows of 1e-60 and of 1 are alike."""
+    scale, size = 1 / np.sqrt(band[0]), band.shape[1]
+    lower = np.zeros(band.shape)
+    for k in range(len(band)):
+        lower[k, : size - k] = band[k, : size - k] * scale[k:] * scale[: size - k]
+    try:
+        solved = scipy.linalg.solveh_banded(lower, right * scale, lower=True, check_finite=False)
+    except np.linalg.LinAlgError:  # a large λ leaves little but the stiffness of slopes
+        upper = [np.append(np.zeros(k), lower[k, : size - k]) for k in range(DEGREE, 0, -1)]
+        both = np.vstack([*upper, lower])
+        solved = scipy.linalg.solve_banded((DEGREE, DEGREE), both, right * scale)
     return np.asarray(solved * scale)
 
 
