@@ -175,14 +175,12 @@ class NumericalDensity(Mass):
 
     @cached_property
     def fisher_information(self) -> Quadrature:
-        """E l'²; inf where the density jumps or the integral diverges."""
         if self.jumps:
             return Quadrature(math.inf, 0.0)
         return self.expectation(lambda x: _squared(*self.score(x)))
 
     @cached_property
     def expected_squared_curvature(self) -> Quadrature:
-        """E l''²; inf where the density or the score jumps or the integral diverges."""
         if self.jumps or self.kinks:
             return Quadrature(math.inf, 0.0)
         return self.expectation(lambda x: _squared(*self.curvature(x)))

@@ -100,7 +100,7 @@ class Mass:
         return self._landscape.peak if math.isfinite(self._landscape.peak) else 0.0
 
     def _raw(self, x: Array) -> Array:
-        """The log-density as given, without warnings: far tails overflow in many formulas."""
+        """The log-density as given, without warnings."""
         if x.size == 0:
             return np.zeros(x.shape)
         with np.errstate(all="ignore"):
@@ -161,7 +161,6 @@ class Mass:
         return self._table.cdf(x)
 
     def quantile(self, u: Array) -> Array:
-        """F⁻¹(u)."""
         mass = self.mass
         beyond = sum(
             abs(part)
@@ -219,14 +218,12 @@ class Mass:
 
     @cached_property
     def mean(self) -> Quadrature:
-        """E x; ±inf or NaN where it does not exist."""
         centre = float(self._table.quantile(np.array(0.5)))
         moved = self.expectation(lambda x: (x - centre, np.zeros(x.shape)))
         return Quadrature(centre + moved.value, moved.error + EPS * abs(centre))
 
     @cached_property
     def variance(self) -> Quadrature:
-        """E (x − mean)²; inf where it diverges, NaN where there is no mean."""
         mean = self.mean
         if not math.isfinite(mean.value):
             return Quadrature(math.nan, 0.0)
@@ -252,7 +249,6 @@ class CdfTable:
 
     @classmethod
     def from_cells(cls, cells: Cells) -> CdfTable:
-        """Fit the series through the Gauss points; cells without mass are left out."""
         nodes, weights = gauss(FINE)
         half = (cells.right - cells.left) / 2
         mass = half * (cells.values @ weights)
@@ -277,7 +273,6 @@ class CdfTable:
         return np.asarray(np.clip(value, 0, 1).reshape(np.shape(x)))
 
     def quantile(self, u: Array) -> Array:
-        """F⁻¹(u), 0 < u < 1."""
         flat = np.ravel(u)
         parts = [self._invert(flat[at : at + CHUNK]) for at in range(0, flat.size, CHUNK)]
         return np.concatenate(parts or [flat]).reshape(np.shape(u))
