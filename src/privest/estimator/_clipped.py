@@ -2,14 +2,12 @@
 
     z_k = clip(y_k, a_k, b_k) + e_k ,   y_k ~ N(h_kᵀθ, σ²c_k) ,   var e_k = n_k known, c_k known
 
-in θ, and in ψ = ln(σ² + n) where σ² is unknown, n the mean of n_k/c_k; where it is known, σ² = 1.
-Since φ_σ solves the heat equation,
+in θ, and in ψ = ln(σ² + n) where σ² is unknown, n the mean of n_k/c_k. By the heat equation
 
     ∂ℓ/∂σ² = ½c_k(ℓ'² − (1 − Var[y|z]/σ_k²)/σ_k²) .
 
 With σ² unknown Σℓ − ½ ln|Σ h_kh_kᵀ/(σ²c_k + n_k)| is maximised: REML where nothing is clipped.
-σ² ends at 10⁻³ of the privacy noise (σ̂² = 0 then), and at σ = twice the width of the range, where
-80% or more would be clipped: refused.
+σ² ends at 10⁻³ of the privacy noise (σ̂² = 0 then); σ at twice the width of the range is refused.
 """
 
 from __future__ import annotations
@@ -70,7 +68,6 @@ Chunk = tuple[Array, Array, Array, Array, Array, Array]
 
 
 def chunks(blocks: Iterable[ClippedRows]) -> Iterator[Chunk]:
-    """Rows that are not missing, a few thousand at a time, checked."""
     for block in blocks:
         H, z, *facts = _checked(block)
         for at in range(0, len(H), CHUNK):
@@ -102,7 +99,7 @@ def _checked(block: ClippedRows) -> Chunk:
 
 
 def beyond_sentence(side: str) -> str:
-    """The message of `BeyondRange`."""
+    """Why there is no estimate where all measurements may lie beyond an end."""
     return (
         f"all readings may lie {side} the range, as far as this release can tell. How far is not "
         "in it, so that there is no estimate with a finite interval. Release with a wider public "
@@ -124,7 +121,6 @@ class EndTest:
         self.first, self.second, self.width = np.zeros(2), np.zeros(2), math.inf
 
     def add(self, z: Array, added: Array | float, low: Array | float, high: Array | float) -> None:
-        """Rows with privacy noise of variance `added`, clipped at `low` and `high`."""
         w = np.broadcast_to(1 / np.asarray(added), z.shape)
         inward = np.stack([z - low, high - z])
         self.first += inward @ w
@@ -255,7 +251,6 @@ class Reference(NamedTuple):
     freedom: float
 
     def slopes(self, size: float) -> tuple[float, float, float]:
-        """ln L and its two derivatives in σ² = size."""
         half, ratio = self.freedom / 2, self.variance / size
         return (
             -half * (math.log(size) + ratio),
@@ -352,8 +347,6 @@ def estimate_clipped(
 
 @dataclass
 class _Point:
-    """Sums over all rows at one (θ, ψ)."""
-
     height: float  # what is maximised
     gradient: Array
     curvature: Array  # minus the second derivatives
@@ -448,7 +441,6 @@ class _Sums:
         return np.asarray(self.back @ covariance @ self.back.T)
 
     def look(self, at: Array) -> _Point:
-        """One pass over the rows at (θ, ψ)."""
         n, k = self.parameters, len(at)
         point = _Point(0.0, np.zeros(k), np.zeros((k, k)), np.zeros((k, k)))
         size, gram = self.variance(at), np.zeros((3, n, n))
@@ -505,7 +497,6 @@ class _Sums:
         point.curvature[-1, -1] -= total * first + total**2 * second
 
     def expected(self, at: Array) -> _Expected:
-        """One more pass: expected information at (θ, σ²)."""
         n, size = self.parameters, self.variance(at)
         found = _Expected(np.zeros((n + 1, n + 1)), np.zeros((n, n)), np.zeros((n, n)))
         for H, z, shape, level, low, high in chunks(self.source()):

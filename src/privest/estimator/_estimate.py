@@ -122,7 +122,6 @@ def _likeliest(
     z: Array, model: LinearModel, mechanism: object, grid: float,
     starts: int | ArrayLike | None, where: Backend,
 ) -> Estimate:  # fmt: skip
-    """The maximum of every trial, with the inverse of −∇² Σℓ there."""
     seen = observation(mechanism, model, grid) if grid else observation(mechanism, model)
     read = seen.read(z)
     found = maximum_likelihood(
@@ -175,7 +174,6 @@ def _componentwise(mechanism: Componentwise, model: LinearModel, grid: float = 0
 
 
 def _rounding(mechanism: Componentwise, grid: float) -> Array | float:
-    """Variance that the grid adds to every output."""
     if not grid:
         return 0.0
     found = [channel.exact_noise for channel in mechanism.channels]
@@ -280,7 +278,6 @@ def _rotated(
 
 
 def _gaussian(readings: int, model: LinearModel) -> tuple[PSD, Array | float]:
-    """Σ and E w."""
     if readings != model.readings:
         raise InvalidInput(
             f"the mechanism is for {readings} readings; the model has {model.readings}."
@@ -294,7 +291,6 @@ def _gaussian(readings: int, model: LinearModel) -> tuple[PSD, Array | float]:
 
 
 def _congruence(A: Array | None, sigma: PSD) -> Array:
-    """AΣAᵀ."""
     if A is None:
         return sigma.dense()
     half = sigma.factor_rows(A.T)

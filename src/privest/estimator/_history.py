@@ -8,11 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.utils.validation import (
-    assert_all_finite,
-    check_consistent_length,
-    column_or_1d,
-)
+from sklearn.utils.validation import assert_all_finite, check_consistent_length, column_or_1d
 
 from privest import lattice
 from privest.arrays import AnyArray, Array, Flags
@@ -59,7 +55,6 @@ def limit_at(variance: float, upper: float, added: float) -> NoiseLimit:
 
 
 def limit_of(variance: float, freedom: float, added: float = 0.0) -> NoiseLimit:
-    """For σ̂² + added with these degrees of freedom."""
     return limit_at(variance, upper_variance(variance + added, freedom, added), added)
 
 
@@ -99,7 +94,6 @@ class _History:
         return twin
 
     def _shown(self, release: Release) -> tuple[Array, Flags]:
-        """The level of every step, and which steps have a value."""
         own = self._level.pointwise(release.start, release.start + release.steps)
         level = np.broadcast_to(np.asarray(own, float), release.steps)
         shown = level > 0
@@ -201,7 +195,6 @@ class RowHistory(_History):
         self._kept = (*self._kept, block)
 
     def fit(self, names: tuple[str, ...], *, simulated: bool) -> Estimate:
-        """The estimate from all that was shown. More rows than coefficients are needed."""
         joined: list[Any] = [
             None if parts[0] is None else np.concatenate(parts) for parts in zip(*self._kept)
         ]
@@ -233,7 +226,6 @@ class RowHistory(_History):
 
 
 def _solved(H: Array, z: Array) -> tuple[Array, Array]:
-    """θ̂ and (HᵀH)⁻¹ of least squares."""
     estimate, root = least_squares(H, z)
     return estimate, root.inverse()
 
@@ -256,7 +248,6 @@ def _weighted(rows: WeightedRows, group: AnyArray | None) -> tuple[Array, Errors
 
 
 def design(given: Array, intercept: bool) -> Array:
-    """H = [1, X]."""
     return np.insert(given, 0, 1.0, axis=1) if intercept else given
 
 

@@ -1,8 +1,7 @@
 """Batched maximum likelihood: θ̂ = argmax Σ_i ℓ(z_i, (Hθ)_i) for thousands of trials at once.
 
-Trials advance together by Newton steps A d = g, g = Hᵀℓ', A = Hᵀ diag(−ℓ'') H. Where A is not
-positive (pivots below 1% of those with the EM weights w, far from the maximum) −ℓ'' is replaced by
-max(|ℓ''|, w/100): always a direction of ascent.
+Newton steps A d = g, g = Hᵀℓ', A = Hᵀ diag(−ℓ'') H. Where A is not positive, far from the maximum,
+−ℓ'' is replaced by max(|ℓ''|, w/100), w the EM weights: always a direction of ascent.
 """
 
 from __future__ import annotations
@@ -14,13 +13,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, Flags, as_array
 from privest.errors import InvalidInput
 from privest.estimator.device import as_backend, holds, require_here
-from privest.estimator.likelihood._terms import (
-    NUMPY,
-    Backend,
-    Likelihood,
-    Namespace,
-    Terms,
-)
+from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Namespace, Terms
 from privest.estimator.starts import Fits, best_starts, usual_fits
 from privest.linalg import least_squares
 from privest.linalg.validation import require_units
@@ -43,8 +36,6 @@ ROUNDING = 1e-13  # of Σℓ, relative
 
 @dataclass(frozen=True, eq=False)
 class Maxima:
-    """The best maximum found for each trial."""
-
     value: Array  # (trials, n)
     log_likelihood: Array  # (trials,) Σ_i ℓ at the estimate
     converged: Flags  # gradient small and −∇² positive definite: a maximum, perhaps not the highest
@@ -151,7 +142,6 @@ class _Starts:
         self.count = self.given.shape[-2]
 
     def __call__(self, z: Array, at: int) -> Array:
-        """For the trials from `at` on."""
         xp, given = self.backend.xp, self.given
         begin: Array
         if given is not None:
@@ -187,7 +177,6 @@ def _climb(
     products = xp.reshape(H[:, :, None] * H[:, None, :], (-1, n * n)).T
 
     def gram(weights: Array) -> Array:
-        """Hᵀ diag(c) H for every problem, (n, n, problems)."""
         matrices: Array = xp.reshape(products @ weights.T, (n, n, -1))
         return matrices
 

@@ -119,8 +119,7 @@ class PrivateRLS:
     def update(self, release: Release, rows: ArrayLike, *, noise: Noise | None = None) -> None:
         """Use the release of the next step or steps; `rows` are their H, (n,) or (values, n).
 
-        `noise`: of all values of this release, if it is not the usual one. Where this raises,
-        nothing changed.
+        `noise`: of this release, if not the usual one. Where this raises, nothing changed.
         """
         if not isinstance(release, Release):
             raise InvalidInput(
@@ -190,7 +189,6 @@ class PrivateRLS:
         self._see(release)
 
     def _whiten_one(self, release: Release, h: Array) -> None:
-        """[h, z] of one measurement in units of its noise, in `_work`."""
         assert self._one is not None
         n, work, (variance, mean) = self.parameters, self._work, self._one
         s = self.level.pointwise(self.steps, self.steps + 1)
@@ -267,7 +265,6 @@ class PrivateRLS:
             )
 
     def _matrix(self, rows: ArrayLike, size: int) -> Array:
-        """H of a release, (size, n)."""
         H = as_array(rows, "the rows of H", ndim=(0, 1, 2))
         if H.ndim < 2 and size == 1:
             H = H.reshape(1, -1)
@@ -297,7 +294,6 @@ class PrivateRLS:
 
     @property
     def estimate(self) -> Estimate:
-        """θ̂_k with its covariance."""
         return self.result()
 
     @property
@@ -319,11 +315,9 @@ class PrivateRLS:
         """The estimate at this step.
 
         With one level s and one distribution of variance σ² and information I every covariance is a
-        multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against σ² + 1/s. Elsewhere the
-        bound is known for Gaussian noise, `classical` where it was kept.
-
-        `reference`: σ² is an estimate with so many degrees of freedom, `pooled` with the residuals
-        where there is one level; intervals are Student's t.
+        multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against σ² + 1/s. `reference`:
+        σ² is an estimate with so many degrees of freedom, `pooled` with the residuals where there
+        is one level.
         """
         covariance = self.covariance
         classical = None if self._open is None else self._open.inverse()
@@ -357,7 +351,6 @@ class PrivateRLS:
         )
 
     def block_errors(self, *, whole: bool = True) -> SerialErrors:
-        """CR2 errors by blocks of time, valid under autocorrelation."""
         if self._blocks is None:
             raise InvalidInput("errors by blocks need PrivateRLS(…, blocks=True) from the start.")
         return serial_errors(self._blocks, self.value, whole=whole)
@@ -372,10 +365,7 @@ class PrivateRLS:
         return float(np.ravel(self.level.pointwise(0, 1))[0])  # type: ignore[arg-type]
 
     def pooled(self, reference: int) -> tuple[float, float]:
-        """σ² of `reference` degrees of freedom, pooled with the residuals, and those of the result.
-
-        Unpooled where levels differ, some are missing, or the noise is not Gaussian.
-        """
+        """σ² of `reference` degrees of freedom pooled with the residuals, and those of both."""
         variance = float(self.noise.covariance(1).diagonal()[0])
         if not (self._alike and self._gaussian):
             return variance, float(reference)

@@ -39,7 +39,6 @@ class Steps:
 
     @property
     def missing(self) -> Flags:
-        """Which steps show nothing."""
         if self.absent is None:
             return np.zeros(self.release.steps, dtype=bool)
         starts = np.cumsum([0, *self.sizes[:-1]])
@@ -83,7 +82,6 @@ class Steps:
         return np.tile(mean, self.release.steps) if mean.any() else 0.0
 
     def _matrix(self, of: Callable[[int], PSD]) -> PSD:
-        """A covariance of all these steps, which must not tie them together."""
         total, steps, size = len(self.release.values), self.release.steps, self.law.size
         if not self.given:
             if size is None:
@@ -105,7 +103,6 @@ class Steps:
 
 
 def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Blocks:
-    """The diagonal blocks of a matrix that has nothing outside them."""
     blocks = [sigma[end - m : end, end - m : end] for end, m in zip(ends, sizes)]
     if np.count_nonzero(sigma) != sum(np.count_nonzero(block) for block in blocks):
         raise InvalidInput(
@@ -163,7 +160,6 @@ class StepRows:
         return result
 
     def _dense(self, steps: Steps) -> tuple[Array, Array | list[Array], Index]:
-        """Rows of a dense level, factors of Σ_k, missing measurements."""
         rows, hidden = self.level.dense_rows(steps.release.start, steps.stop), self._absent
         if steps.unit != 1.0:
             rows = steps.unit * rows
@@ -193,7 +189,6 @@ class StepRows:
         return np.concatenate(white), np.concatenate(natural)
 
     def mark(self) -> tuple[object, Flags, Index]:
-        """State for `rollback`."""
         rows = None if self._rows is None else self._rows.mark()
         return rows, self._window, self._absent
 
@@ -203,7 +198,6 @@ class StepRows:
             self._rows.rollback(rows)
 
     def state(self) -> dict[str, AnyArray]:
-        """State for the next steps, as arrays."""
         own: dict[str, AnyArray] = {"window": self._window, "absent": self._absent}
         if self._rows is not None:
             own |= {f"rows.{name}": array for name, array in self._rows.state().items()}
@@ -223,7 +217,6 @@ class StepRows:
 
 
 def under(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
-    """The part of a state whose names begin with `prefix`, without it."""
     return {name[len(prefix) :]: a for name, a in state.items() if name.startswith(prefix)}
 
 

@@ -11,12 +11,7 @@ import numpy as np
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import NotIdentifiable
 from privest.estimator._rls import PrivateRLS
-from privest.estimator.inference import (
-    Scatter,
-    SerialErrors,
-    less_noise_p,
-    stated_p,
-)
+from privest.estimator.inference import Scatter, SerialErrors, less_noise_p, stated_p
 from privest.estimator.inference._errors import DOUBTFUL
 from privest.records import Record, quantile
 
@@ -28,7 +23,6 @@ class StreamConclusion(Record):
     stated_error    (n,), valid without autocorrelation, made as `stated_by` says; None: unknown.
     by_blocks       errors valid under autocorrelation; None where they cannot be computed.
     floor           (n,) standard errors by the privacy noise alone: no interval is shorter.
-    noise_variance  σ² given the features, as stated or estimated; None: not computed.
     doubts          evidence against model or release, in sentences.
     """
 

@@ -43,7 +43,6 @@ def require_here(array: object, backend: Backend, name: str) -> None:
 
 
 def holds(array: object) -> bool:
-    """Whether an array lies on a graphics processor."""
     return hasattr(array, "__cuda_array_interface__")
 
 
@@ -89,7 +88,6 @@ class CupyBackend(Backend):
         return int(max(2**17, self._free() // (8 * TEMPORARIES)))
 
     def _free(self) -> float:
-        """Bytes that the device has free, and that CuPy keeps for another use."""
         free, _ = self.xp.cuda.runtime.memGetInfo()
         return SHARE * float(free + self.xp.get_default_memory_pool().free_bytes())
 

@@ -75,10 +75,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                         reference): errors come from the residuals of the release (HC3 from 25
                         degrees of freedom on, Student's t below; with a vector of levels REML).
                         With a range σ² is estimated with the coefficients.
-        reference       (X_ref, y_ref), PUBLIC, in the units that `fit` sees: σ² is its residual
-                        variance, pooled with the release where there is one level; intervals are
-                        Student's t. Private rows are refused in a simulation; a release refuses the
-                        same memory and logs a warning ("privest") about equal rows.
+        reference       (X_ref, y_ref), PUBLIC: σ² is its residual variance, pooled with the release
+                        where there is one level; intervals are Student's t. Private rows are
+                        refused in a simulation; a release refuses the same memory, and logs equal
+                        rows.
         fit_intercept   whether θ has an intercept.
         random_state    seed of a simulation; a release has none.
         account         `Ledger(path).account(subject)`, charged before anything is drawn; without a
@@ -92,30 +92,24 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         epsilon, delta  of form "aggregate": differential privacy of one y anywhere in the range.
 
     Fitted
-        coef_, intercept_           θ̂: unbiased.
-        result_                     the `pv.Estimate`: names, intervals, summary.
-        covariance_                 of (intercept, coef).
-        bound_, efficiency_         Σ_PPCR and tr bound_/tr covariance_; None where σ² is unknown,
-                                    or with weights or groups. For Gaussian noise covariance_ =
-                                    bound_ (`thm:opt`).
-        classical_                  Σ_CR, the bound without privacy.
-        noise_variance_             σ², stated, pooled or from the release (which may give 0).
-        noise_upper_                its upper 90% limit, for predictions.
-        noise_source_               "release", or "simulation".
+        coef_, intercept_, covariance_   θ̂ and the covariance of (intercept, coef).
+        result_                          the `pv.Estimate`: names, intervals, summary.
+        bound_, efficiency_              Σ_PPCR and tr bound_/tr covariance_; None where σ² is
+                                         unknown, or with weights or groups.
+        classical_                       Σ_CR, the bound without privacy.
+        noise_variance_, noise_upper_    σ², stated, pooled or from the release, and its upper 90%
+                                         limit.
+        noise_source_                    "release", or "simulation".
         n_samples_seen_, n_features_in_, feature_names_in_ (if X has names)
 
     `fit(X, y, sample_weight=…, groups=…)`, both public: weighted least squares with HC3, samples of
     weight 0 are not released; rows of a group may be correlated: CR2 errors.
 
-    Noise of a release is exact: I_z(y) ≤ S (docs/promise.md). NaN, None and masked y are missing
-    (which is public), infinite ones are clipped. Every `fit` is another release, and levels add:
-    five folds of a cross-validation need five times the level as budget. `source=account.source(…)`
-    is charged by itself. `score` uses its y without protection.
+    NaN, None and masked y are missing (which is public), infinite ones are clipped. Every `fit` is
+    another release, and levels add: five folds of a cross-validation need five times the level as
+    budget. `score` uses its y without protection. y is not kept, except the last b measurements of
+    a level with b lags, until it ends or `forget` is called; pickles and copies leave them out.
 
-    y is not kept, except the last b measurements of a level with b lags, until it ends or `forget`
-    is called; pickles and copies leave them and the state of the generator out.
-
-    NotIdentifiable names the features that X and the level do not determine.
     Source: `algo:PP_RLS`, `thm:opt`.
 
     >>> X, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.1, 4.9, 7.0])
@@ -194,7 +188,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """Go on with the stream: release these measurements and add them to the estimate.
 
         In pieces the result is that of one `fit`. Until θ is identifiable there are no coef_.
-        Changed parameters are refused; weights and groups are given in every call, or in none.
+        Weights and groups are given in every call, or in none.
         """
         self._require_account(source)
         first = not hasattr(self, "_rls")
@@ -221,7 +215,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def _begin(self, samples: int | None, beside: Beside) -> None:
-        """A new stream of so many samples; None: it comes in pieces."""
         if self.epsilon is not None:
             raise InvalidInput('epsilon is for form="aggregate": of rows state a level.')
         self._drop(*RESULTS, *STATE)
@@ -257,7 +250,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def _fit_sums(
         self, rows: Array, readings: Array, source: Source | None, *beside: object
     ) -> PrivateLinearRegression:
-        """The aggregate release of the samples that are not missing."""
         level, noise = self.level, self.noise
         if any(one is not None for one in beside):
             raise InvalidInput("noisy sums take no sample_weight and no groups: leave them out.")
@@ -475,7 +467,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             )
 
     def _noise_law(self) -> tuple[Distribution | None, int | None]:
-        """The distribution of y given X (None: unknown), and its degrees of freedom."""
         given = self.noise
         if given is None and self.reference is None:
             return None, None
@@ -537,7 +528,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return ["intercept", *names] if self.fit_intercept else names
 
     def _hidden(self) -> InvalidInput | NotIdentifiable | NumericalFailure:
-        """The error that names the features whose coefficients are hidden."""
         rls, names = self._rls, self._names()
         if rls.identifiable and "_history" in vars(self):
             return self._too_few(self._history.rows)

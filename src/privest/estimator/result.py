@@ -77,7 +77,6 @@ class Estimate(Estimated, Record):
 
     @property
     def privacy(self) -> Array | None:
-        """covariance − sampling."""
         return None if self.sampling is None else self.covariance - self.sampling
 
     @property
@@ -181,7 +180,6 @@ class Estimate(Estimated, Record):
         return np.where(np.outer(which, which), self.covariance, 0.0)
 
     def _fewest(self, which: AnyArray) -> float | None:
-        """The fewest degrees of freedom of these; None: normal."""
         if self.degrees_of_freedom is None:
             return None
         return float(np.broadcast_to(self.degrees_of_freedom, which.shape)[which].min())
@@ -189,13 +187,10 @@ class Estimate(Estimated, Record):
     def _heading(self) -> list[str]:
         noise = "; the noise was SIMULATED: no protection" if self.simulated else ""
         count = f"{len(self.names)} parameter{'' if len(self.names) == 1 else 's'}"
-        return [f"{type(self).__name__}: {count}{self._errors_said()}{noise}"]
-
-    def _errors_said(self) -> str:
-        return "" if self.method is None else f"; errors: {self.method}"
+        errors = "" if self.method is None else f"; errors: {self.method}"
+        return [f"{type(self).__name__}: {count}{errors}{noise}"]
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
-        """Plain numbers and lists, for JSON."""
         ends = {"confidence": confidence, "interval": plain(self.interval(confidence))}
         return super().to_dict() | ends
 

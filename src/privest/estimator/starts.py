@@ -37,7 +37,6 @@ def subsets(H: Array) -> Index:
 
 
 def usual_fits(likelihood: Likelihood, parameters: int) -> int:
-    """The default number of fits to climb from."""
     if not likelihood.several_maxima:
         return 0
     return likelihood.fits * (1 if parameters <= MANY else 2)
@@ -51,7 +50,6 @@ class Fits:
 
     @cached_property
     def rows(self) -> Index:
-        """(k, n)."""
         return subsets(self.matrix)
 
     @cached_property

@@ -256,9 +256,6 @@ def test_any_channel_by_quadrature(law):
     found, expected = numerical(z, eta), ConvolvedLikelihood(law, VARIANCE)(z, eta)
     assert (np.abs(found.value - expected.value) < 1e-10 * (1 + np.abs(expected.value))).all()
     assert (np.abs(found.slope - expected.slope) < 1e-7 * (1 + np.abs(expected.slope))).all()
-    stated = numerical.error(z, eta)  # that of half as many points: a generous bound
-    assert (np.abs(found.value - expected.value) <= stated + 1e-12).all()
-    assert np.median(stated) < 1e-6
 
 
 def test_quadrature_with_its_breaks():
@@ -271,7 +268,6 @@ def test_quadrature_with_its_breaks():
     closed = InverseGaussianLikelihood(VARIANCE, sd=1.5, truncation=2.0)(z, eta)
     numerical = QuadratureLikelihood(Truncated(), VARIANCE, breaks=(-2.0, 2.0))
     assert np.abs(numerical(z, eta).value - closed.value).max() < 1e-9
-    assert numerical.error(z, eta).max() < 1e-6
 
 
 # --- what they have in common -------------------------------------------------------------------

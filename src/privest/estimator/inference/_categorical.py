@@ -1,17 +1,15 @@
 """Logistic and Poisson regression from a release.
 
     E z = μ(η) ,  η = hᵀθ ,   var z = V = v(μ) + a ,   a the privacy noise on a value
-
     binomial: μ = 1/(1 + e^−η), v = μ(1 − μ);   poisson: μ = v = e^η
 
 Quasi-likelihood Σ h·μ'(z − μ)/V = 0, information Σ hhᵀμ'²/V. For randomised response it is the
-likelihood of the bits, with z = (bit − q)/(1 − 2q) and a = q(1 − q)/(1 − 2q)².
+likelihood of the bits.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -51,9 +49,8 @@ class FamilyFit(Record):
 def fit_family(
     rows: Rows, family: Family, added: float, *, errors: Kind | None = None
 ) -> FamilyFit:
-    """θ̂ from rows (H, z, weight) that can be read again: some fifteen passes, memory of a block.
+    """θ̂ from rows (H, z, weight), z debiased, that can be read again: some fifteen passes.
 
-    z        debiased values: E z = μ.
     added    a ≥ 0; of randomised response 1/level.
     errors   "model" (default of binomial) or "HC3" (default of poisson, and with weights).
 
@@ -87,26 +84,14 @@ def fit_family(
     )
 
 
-class _Law(ABC):
-    """Mean, its slope, and variance, as functions of η."""
-
-    def __init__(self, added: float) -> None:
-        self.added = added
-
-    @abstractmethod
-    def terms(self, eta: Array) -> tuple[Array, Array, Array]:
-        """μ, μ', and v(μ) without the privacy noise."""
-
-    @abstractmethod
-    def height(self, z: Array, eta: Array) -> Array:
-        """The quasi-likelihood; for randomised response the log-likelihood up to a constant."""
-
-    @abstractmethod
-    def start(self, mean: float, rows: int) -> float:
-        """A constant η to begin at."""
+# Mean μ, its slope and the variance v of a value as functions of η (`terms`), the quasi-likelihood
+# (`height`), and a constant η to begin at (`start`).
 
 
-class _Binomial(_Law):
+@dataclass(frozen=True)
+class _Binomial:
+    added: float
+
     def terms(self, eta: Array) -> tuple[Array, Array, Array]:
         yes = scipy.special.expit(eta)
         slope = yes * scipy.special.expit(-eta)
@@ -126,7 +111,10 @@ class _Binomial(_Law):
         return 0.0
 
 
-class _Poisson(_Law):
+@dataclass(frozen=True)
+class _Poisson:
+    added: float
+
     def terms(self, eta: Array) -> tuple[Array, Array, Array]:
         mean = np.exp(np.minimum(eta, LARGEST))
         return mean, mean, mean
@@ -141,10 +129,11 @@ class _Poisson(_Law):
         return math.log(max(mean, math.sqrt((max(mean, 0.0) + self.added) / rows), 1e-300))
 
 
+_Law = _Binomial | _Poisson
+
+
 @dataclass
 class _Sums:
-    """Sums over all rows at one θ."""
-
     height: float
     gradient: Array
     curvature: Array  # the expected information
@@ -188,7 +177,6 @@ class _Passes:
                 yield part.H[piece], part.z[piece], weight[piece]
 
     def look(self, theta: Array) -> _Sums:
-        """One pass."""
         sums = _Sums(0.0, np.zeros(self.size), np.zeros((self.size, self.size)))
         for H, z, weight in self._chunks():
             unit = H @ self.back

@@ -1,14 +1,14 @@
 """Cluster-robust errors: rows correlated in any way within groups (persons, blocks of a stream).
 
-    CR2 (Bell & McCaffrey 2002)   cov = A Σ s_g s_gᵀ A,  s_g = H_gᵀ(I − H_gAH_gᵀ)^{-½}(z_g − H_gθ̂)
-    df_j = (tr B)²/tr B²,  B_pq = u_pᵀu_q,  u_p = (I − HAHᵀ)_{·p}(I − H_pAH_pᵀ)^{-½}H_pA e_j
+    CR2 (Bell & McCaffrey 2002)   cov = A Σ s_gs_gᵀ A,  s_g = H_gᵀ(I − H_gAH_gᵀ)^{-½}(z_g − H_gθ̂)
+    df_j = (tr B)²/tr B²,  B_pq = u_pᵀu_q,  u_p = (I − HAHᵀ)_{·p}(I − H_pAH_pᵀ)^{-½}H_pAe_j
 
 from M_g = H_gᵀH_g and g_g = H_gᵀ(z_g − H_gθ̂). With A = (Σ M_g)⁻¹ = CCᵀ, N_g = CᵀM_gC,
-a_g = (I − N_g)^{-½}Cᵀe_j, b_g = N_g a_g:
+a_g = (I − N_g)^{-½}Cᵀe_j, b_g = N_ga_g:
 
-    s_g = C⁻ᵀ(I − N_g)^{-½}Cᵀg_g,   B_pq = δ_pq a_pᵀN_p a_p − b_pᵀb_q
+    s_g = C⁻ᵀ(I − N_g)^{-½}Cᵀg_g,   B_pq = δ_pq a_pᵀN_pa_p − b_pᵀb_q
 
-O(G n³) time, O(n³) memory. A coefficient along a null eigenvector of I − N_g (one group alone shows
+O(Gn³) time, O(n³) memory. A coefficient along a null eigenvector of I − N_g (one group alone shows
 it) gets NaN. HC2 is CR2 with groups of one row.
 """
 
@@ -153,7 +153,6 @@ class ClusterSums:
         return found, back[null]
 
     def errors(self) -> ClusterErrors:
-        """Errors from all groups of the information."""
         if self._meat is None:
             raise InvalidInput("no group was added: errors need the sums of every group.")
         with np.errstate(over="ignore"):  # an error that is no number any more is infinite

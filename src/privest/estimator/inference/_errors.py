@@ -76,7 +76,7 @@ def pooled_variance(
 def same_rows(reference: Array, response: Array, H: Array, y: Array) -> bool:
     """Whether a reference set is the private one: memory, rows in any order, or some of them.
 
-    Containment counts only where responses are distinct: among repeated numbers it is chance.
+    Containment counts only where responses are distinct.
     """
     if np.shares_memory(response, y):
         return True
@@ -137,7 +137,6 @@ class Errors(Record):
         )
 
     def fields(self) -> dict[str, Any]:
-        """Keyword arguments of an `Estimate`."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
 
 
@@ -204,7 +203,6 @@ class Scatter(Record):
         return None if high < 0 else (max(low, 0.0), high)
 
     def upper(self, confidence: float = UPPER) -> float:
-        """The one-sided upper limit of σ²."""
         return upper_variance(self.total, self.freedom, self.added, confidence)
 
 
@@ -281,10 +279,7 @@ def reference_p(
 
 
 def less_noise_p(squares: float, freedom: int, added: float) -> float:
-    """P(χ²_f ≤ RSS/a): the chance of so small residuals if the stated noise is in the release.
-
-    Holds for any y (not for randomised response); no power once sσ² ≥ 1.
-    """
+    """P(χ²_f ≤ RSS/a): the chance of so small residuals under the stated noise, for any y."""
     return float(scipy.special.chdtr(freedom, squares / added))
 
 
@@ -298,8 +293,7 @@ class Joint(Record):
     """Joint result of q columns of a release.
 
     scatter     V̂ = EᵀE/f (q, q), Wishart;  `covariance` Σ̂ = V̂ − S⁻¹, unbiased.
-    statistic   T²_j (n,) of each coefficient on all columns at once, with its exact `p_value`;
-                None where f < q.
+    statistic   T²_j (n,) of each coefficient, with its exact `p_value`; None where f < q.
     freedom     (q, f − q + 1), of Fisher's F.
     """
 
@@ -313,7 +307,6 @@ class Joint(Record):
 
     @property
     def shown_covariance(self) -> Array:
-        """The nearest covariance matrix: Σ̂ with its negative eigenvalues at 0."""
         values, vectors = np.linalg.eigh(self.covariance)
         if values[0] >= 0:
             return self.covariance
@@ -383,7 +376,7 @@ def likelihood_mean(
 ) -> OriginalMean:  # fmt: skip
     """E x = e^{η + σ²/2} and the median e^η at a row, η̂ = hᵀθ̂ and σ̂² with this `covariance` (2, 2).
 
-    η̂ + σ̂²/2 has variance c = (1, ½) cov (1, ½)ᵀ; e^{η̂ + σ̂²/2 − c/2} is unbiased to second order.
+    e^{η̂ + σ̂²/2 − c/2}, c the variance of the exponent, is unbiased to second order.
     """
     cov = as_array(covariance, "covariance", ndim=2)
     half = np.array([1.0, 0.5])

@@ -48,8 +48,8 @@ class PeopleNoise:
 class PeopleEstimate:
     """θ̂ and `floor` = (Σ aHᵀH)⁻¹, its covariance by the privacy noise alone.
 
-    misfit    Σ a_k(z_k − h_kᵀθ̂)²/(K − n): 1 if there were privacy noise alone.
-    variance  of a value given the features, by moments: (misfit − 1)₊ (K − n)/Σ a_k.
+    misfit    Σ a_k(z_k − h_kᵀθ̂)²/(K − n): 1 under privacy noise alone.
+    variance  of a value given the features, by moments: (misfit − 1)₊(K − n)/Σ a_k.
     """
 
     value: Array
@@ -73,7 +73,6 @@ class PeopleSums:
         self.precision += float((rows / self.noise.variances(rows)).sum())
 
     def solve(self, names: tuple[str, ...] = ()) -> PeopleEstimate:
-        """The estimate; NotIdentifiable where the rows do not determine θ."""
         information, right = self.total[:-1, :-1], self.total[:-1, -1]
         if not self.people:
             raise InvalidInput("there is nobody to estimate from: add the sums of persons first.")
@@ -105,7 +104,6 @@ class PeopleSums:
         return map_
 
     def add_errors(self, found: ClusterSums, estimate: Array, sums: Array, rows: Index) -> None:
-        """Persons of the second pass, by sums of [HC, z, 1]."""
         whole = self.noise.whitened(sums, rows)
         shares = whole[:, :-1, :-1]
         found.add_turned(shares, whole[:, :-1, -1] - shares @ np.linalg.solve(found.root, estimate))

@@ -1,11 +1,11 @@
 """Heteroscedasticity-robust errors: sandwiches with leverages, from blocks of rows.
 
-    θ̂ = A·HᵀWz ,  A = (HᵀWH)⁻¹ ,  e = z − Hθ̂ ,  l_k = w_k h_kᵀAh_k
-    cov = A·(Σ_k w_k² u_k² h_kh_kᵀ)·A ,   u_k = e_k/(1 − l_k)^{p/2} ,   p = 1: HC2,  p = 2: HC3
+    θ̂ = A·HᵀWz ,  A = (HᵀWH)⁻¹ ,  e = z − Hθ̂ ,  l_k = w_kh_kᵀAh_k
+    cov = A·(Σ_k w_k²u_k²h_kh_kᵀ)·A ,   u_k = e_k/(1 − l_k)^{p/2} ,   p = 1: HC2,  p = 2: HC3
 
-w: 1, survey weights, or 1/(σ² + 1/s_k). With b_k = w_k(Ah_k)_j u_k the degrees of freedom are the
-least of K − n, 3(Σb²)²/Σb⁴ and Bell and McCaffrey's (CR2 with groups of one); the quantile is at
-least t_{K−n} + 2|γ|, γ = Σb³/(Σb²)^{3/2}. Coverage of 95%: .94 to .975 (t_{K−n}: .87 to .91).
+With b_k = w_k(Ah_k)_ju_k the degrees of freedom are the least of K − n, 3(Σb²)²/Σb⁴ and Bell and
+McCaffrey's (CR2 with groups of one); the quantile is at least t_{K−n} + 2|γ|,
+γ = Σb³/(Σb²)^{3/2}. Coverage of 95%: .94 to .975 (t_{K−n}: .87 to .91).
 """
 
 from __future__ import annotations
@@ -113,7 +113,6 @@ def second_pass(
 
 
 def _freedom(inverse: Array, seen: SecondPass, rows: Rows) -> Array:
-    """Degrees of freedom of Student's t, (n,): see the module."""
     most = np.full(len(inverse), float(seen.rows - len(inverse)))
     bell = seen.deciding - 1
     if (seen.deciding < FEW).any():
@@ -196,7 +195,6 @@ class HuberFit(Record):
     downweighted: float
 
     def remark(self, variance: float, added: float) -> str:
-        """Sentences on values of this variance about hθ and this privacy noise."""
         said = (
             f"{100 * self.downweighted:.2g} % of the rows count for less than one. Where readings "
             "are skewed the intercept of Huber's estimate is no mean, and depends on the level."
@@ -229,10 +227,7 @@ def fit_huber(blocks: Rows, start: Array, inverse: Array, added: float) -> Huber
 
 
 def _reweighted(blocks: Rows, estimate: Array, scale: float) -> tuple[Array, float]:
-    """The next step of θ̂, and the scale median|e|/0.674 of the residuals before it.
-
-    The median is that of a histogram of log₂|e|, straight within its bin.
-    """
+    """The next step of θ̂, and the scale median|e|/0.674 before it, by a histogram of log₂|e|."""
     n = len(estimate)
     gram, right, counts = np.zeros((n, n)), np.zeros(n), np.zeros(FINE * WIDE, dtype=np.intp)
     for part in blocks():

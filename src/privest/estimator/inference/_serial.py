@@ -3,9 +3,7 @@
 Whitened rows x_k = [g_k, ζ_k] are kept as triangles of 8 to 16 blocks of equal length, which
 doubles when a 17th would begin. With c_l = Σ_k r_kr_{k+l} of the residuals,
 
-    φ̂ = (c_2 + … + c_16)/(c_1 + … + c_15) ,   where (c_1 + … + c_8)/c_0 > 3√(8/K), else 0 :
-
-privacy noise is in lag 0 only.
+    φ̂ = (c_2 + … + c_16)/(c_1 + … + c_15) ,   where (c_1 + … + c_8)/c_0 > 3√(8/K), else 0.
 """
 
 from __future__ import annotations
@@ -102,16 +100,13 @@ class BlockSums:
         return float(lags[1:].sum()) / before if before > 0 else 1.0
 
     def mark(self) -> tuple[object, ...]:
-        """State for `rollback`."""
         kept = [triangle.copy(order="F") for triangle in self.triangles]
         return self.length, [*self.counts], kept, self._recent, self._crossed.copy()
 
     def rollback(self, mark: tuple[object, ...]) -> None:
-        """Forget the rows since the mark."""
         self.length, self.counts, self.triangles, self._recent, self._crossed = mark  # type: ignore[assignment]
 
     def state(self) -> dict[str, AnyArray]:
-        """State for the next rows, as arrays."""
         size = self.parameters + 1
         return {
             "steps": np.array(self.steps),
@@ -181,7 +176,6 @@ class SerialErrors(Record):
         return f"by {self.blocks} blocks of {of} (CR2)"
 
     def reasons(self, names: Sequence[str]) -> list[str]:
-        """Sentences on coefficients without an interval."""
         if self.too_short:
             known = math.isfinite(self.memory or 0)
             lasting = f"about {self.memory:.0f}" if known else "many"

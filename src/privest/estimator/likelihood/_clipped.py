@@ -1,13 +1,12 @@
 """A measurement clipped to a range, then Gaussian noise: z = clip(y, a, b) + e, e ~ N(0, τ²).
 
-    p(z; η) = Φ(α) φ_τ(z − a) + ∫_a^b φ_τ(z − y) φ_σ(y − η) dy + Φ(−β) φ_τ(z − b) ,
+    p(z; η) = Φ(α)φ_τ(z − a) + ∫_a^b φ_τ(z − y)φ_σ(y − η) dy + Φ(−β)φ_τ(z − b) ,
 
 α = (a − η)/σ, β = (b − η)/σ. With masses π_j, means μ_j and variances v_j of y given z in each part
 
-    ℓ' = Σ π_j (μ_j − η)/σ² ,   −ℓ'' = 1/σ² − [Σ π_j v_j + Σ π_j (μ_j − E[y|z])²]/σ⁴ .
+    ℓ' = Σ π_j(μ_j − η)/σ² ,   −ℓ'' = 1/σ² − [Σ π_jv_j + Σ π_j(μ_j − E[y|z])²]/σ⁴ .
 
-An interval on one side of the centre is integrated from its nearer end by Mills' ratio:
-∫_A^B φ = φ(A) T_0, T_k = ∫_0^d t^k e^{−At − t²/2} dt.
+An interval on one side of the centre is integrated from its nearer end by Mills' ratio.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def below(x: Array) -> Part:
 
 
 def between(x: Array, y: Array) -> Part:
-    """A standard normal between x < 0 and y > 0: no two numbers of one sign are subtracted."""
+    """A standard normal between x < 0 and y > 0."""
     mass = 0.5 * (scipy.special.erf(ROOT_HALF * y) - scipy.special.erf(ROOT_HALF * x))
     left, right = (np.exp(-0.5 * end * end - LOG_ROOT_2PI) / mass for end in (x, y))
     mean = left - right
@@ -59,7 +58,7 @@ def between(x: Array, y: Array) -> Part:
 
 
 def beyond(near: Array, width: Array) -> Part:
-    """The density ∝ e^{−At − t²/2}, A = `near` ≥ 0, on 0 < t < `width`: mass T_0."""
+    """The density ∝ e^{−At − t²/2}, A = `near` ≥ 0, on 0 < t < `width`."""
     far = near + width
     left = np.exp(-width * (near + 0.5 * width))  # of the density, at the far end
     a, b = _mills(near), _mills(far)
@@ -85,8 +84,7 @@ def _mills(x: Array) -> tuple[Array, Array, Array]:
 class ClippedLikelihood(Likelihood):
     """ℓ(z, η) of z = clip(y, low, high) + e, y ~ N(η, σ²), e ~ N(0, τ²); `noise` is τ².
 
-    σ², τ², low and high are numbers or one a measurement. Not concave. Error: 1e-15 of 1 + |ℓ|, of
-    the slope 1e-13/σ, of the curvature 1e-11/σ². Arrays are NumPy's.
+    Error: 1e-15 of 1 + |ℓ|, of the slope 1e-13/σ, of the curvature 1e-11/σ². Arrays are NumPy's.
     """
 
     several_maxima = True
@@ -117,10 +115,7 @@ class ClippedLikelihood(Likelihood):
 def clipped_terms(
     z: ArrayLike, eta: ArrayLike, sigma: ArrayLike, tau: ArrayLike, low: ArrayLike, high: ArrayLike
 ) -> tuple[Array, Array, Array, Array]:
-    """ℓ, ℓ', Var[y|z]/σ², and P(y was clipped at low, at neither end, at high | z), (3, …).
-
-    z = clip(y, low, high) + e; σ and τ are standard deviations.
-    """
+    """ℓ, ℓ', Var[y|z]/σ², and P(y was clipped at low, at neither end, at high | z), (3, …)."""
     parts = np.broadcast_arrays(z, eta, sigma, tau, low, high)
     shape = parts[0].shape
     z, eta, sigma, tau, low, high = (np.asarray(a, dtype=np.float64).ravel() for a in parts)
@@ -146,9 +141,9 @@ def clipped_terms(
 
 
 def _inside(z: Array, eta: Array, sigma: Array, tau: Array, low: Array, high: Array) -> Part:
-    """ln ∫_a^b φ_τ(z − y) φ_σ(y − η) dy, and the moments of y − η under that integrand.
+    """ln ∫_a^b φ_τ(z − y)φ_σ(y − η) dy, and the moments of y − η under that integrand.
 
-    It is φ_v(z − η) N(y; c, w²), v² = σ² + τ², c = (σ²z + τ²η)/v², w = στ/v.
+    It is φ_v(z − η)N(y; c, w²), v² = σ² + τ², c = (σ²z + τ²η)/v², w = στ/v.
     """
     v = np.hypot(sigma, tau)
     w = sigma * tau / v
@@ -242,19 +237,14 @@ class InformationTable:
         place = (np.minimum(folded, self.last) - self.first) / self.step
         panel = np.clip(place.astype(np.intp), 0, self.panels - 1)
         t = np.clip(2 * (place - panel) - 1, -1.0, 1.0)
-        log_square, mixed, own = (_clenshaw(c, panel, t) for c in self.coefficients)
+        log_square, mixed, own = (
+            np.polynomial.chebyshev.chebval(t, c[panel].T, tensor=False) for c in self.coefficients
+        )
         seen = folded >= self.first
         side = np.where(x > folded, -1.0, 1.0)
         found = np.exp(log_square), side * mixed, own
         square, mixed, own = (np.where(seen, part, 0.0) for part in found)
         return square, mixed, own
-
-
-def _clenshaw(coefficients: Array, panel: Array, t: Array) -> Array:
-    later = before = np.zeros_like(t)
-    for k in range(coefficients.shape[1] - 1, 0, -1):
-        later, before = coefficients[panel, k] + 2 * t * later - before, later
-    return np.asarray(coefficients[panel, 0] + t * later - before)
 
 
 information_table = lru_cache(maxsize=64)(InformationTable)

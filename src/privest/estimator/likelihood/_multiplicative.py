@@ -3,11 +3,11 @@
 |y| < ε becomes u = ±ε with probabilities (ε ± y)/2ε, any other u = y. With f the density of d,
 ζ = |z|, and y in the direction of z,
 
-    p(z|y) = |y|/z² · f(y/ζ − 1)                                        |y| ≥ ε
-           = [(ε + y) f(ε/ζ − 1) + (ε − y) f(−ε/ζ − 1)]/2z²             |y| < ε .
+    p(z|y) = |y|/z²·f(y/ζ − 1)                                        |y| ≥ ε
+           = [(ε + y)f(ε/ζ − 1) + (ε − y)f(−ε/ζ − 1)]/2z²             |y| < ε .
 
 For Gaussian and Laplace d this times N(y; η, σ²) is a polynomial times a Gaussian on every
-interval: partial moments about the point nearest to its mean, so that nothing cancels.
+interval: partial moments about the point nearest to its mean.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Polynomial = tuple[Array | float, ...]
 
 
 class Tail(NamedTuple):
-    """∫_α^∞ (x − x₀)^k φ(x)/φ(x₀) dx = √(2π) T_k for k = 0..4, about x₀ = max(α, 0)."""
+    """∫_α^∞ (x − x₀)^k φ(x)/φ(x₀) dx = √(2π)T_k for k = 0..4, about x₀ = max(α, 0)."""
 
     start: Array  # x₀
     moments: Moments
@@ -125,7 +125,7 @@ class Spot(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """∫ p(z|y) (y − y₀)^k N(y; η, σ²) dy = e^L m_k over an interval, k = 0, 1, 2."""
+    """∫ p(z|y)(y − y₀)^k N(y; η, σ²) dy = e^L m_k over an interval, k = 0, 1, 2."""
 
     at: Array  # y₀
     log_scale: Array  # L
@@ -283,7 +283,7 @@ class InverseLikelihood(Likelihood):
 class InverseGaussianLikelihood(InverseLikelihood):
     """ℓ(z, η) for z = u/g, g ~ N(1, τ²), truncated at ε ≥ 0 (0: not at all).
 
-    N(y; z, τ²z²) N(y; η, σ²) = N(z; η, v) N(y; μ, s²),
+    N(y; z, τ²z²)N(y; η, σ²) = N(z; η, v)N(y; μ, s²),
     v = σ² + τ²z²,   μ = (σ²z + τ²z²η)/v,   s² = σ²τ²z²/v.
     """
 
@@ -309,10 +309,7 @@ class InverseGaussianLikelihood(InverseLikelihood):
 
 
 class InverseLaplaceLikelihood(InverseLikelihood):
-    """ℓ(z, η) for z = u/g, g = 1 + Laplace(b), truncated at ε ≥ 0 (0: not at all).
-
-    p(z|y) = |y|/2bz² · e^{(y/ζ − 1)/b}  (y ≤ ζ) ,   |y|/2bz² · e^{−(y/ζ − 1)/b}  (y ≥ ζ).
-    """
+    """ℓ(z, η) for z = u/g, g = 1 + Laplace(b), truncated at ε ≥ 0 (0: not at all)."""
 
     def __init__(self, variance: ArrayLike, *, scale: float, truncation: float = 0.0) -> None:
         super().__init__(variance, truncation)
@@ -389,32 +386,24 @@ class TwinUniformLikelihood(Likelihood):
         sd = xp.sqrt(variance) + xp.zeros_like(eta)
         turn = xp.where(z < 0, -1.0, 1.0)
         size = xp.where(z == 0, 1.0, xp.abs(z)) + xp.zeros_like(eta)
-        sums = [
-            self._interval(size, side * turn * eta, sd, (low, high), backend)
-            for side, low, high in self.intervals
-        ]
-        top = sums[0][0]
-        for one in sums[1:]:
-            top = xp.maximum(top, one[0])
-        mass, mean = xp.zeros_like(top), xp.zeros_like(top)
-        scales = [xp.exp(xp.maximum(one[0] - top, -700.0)) * one[1] for one in sums]
-        for (side, _, _), scale, one in zip(self.intervals, scales, sums):
-            mass = mass + scale
-            mean = mean + side * turn * scale * one[2]
-        mean = mean / mass
-        spread = xp.zeros_like(top)
-        for (side, _, _), scale, one in zip(self.intervals, scales, sums):
-            spread = spread + scale * (one[3] + (side * turn * one[2] - mean) ** 2)
+        turned = turn * eta
+        pieces = [self._piece(size, turned, sd, interval, backend) for interval in self.intervals]
+        found = joined(pieces, turned, variance, z + xp.zeros_like(eta) != 0, backend)
         constant = math.log(2.0 * (self.outer - self.inner) * math.sqrt(2.0 * math.pi))
-        weight = 1.0 / (sd * sd)
-        value = top + xp.log(mass) - xp.log(sd) - constant
-        found = Terms(value, mean / sd, (1.0 - spread / mass) * weight, weight)
-        return found.where(z + xp.zeros_like(eta) != 0, xp)
+        value = found.value - xp.log(sd) - constant
+        return Terms(value, turn * found.slope, found.curvature, found.weight)
 
-    def _interval(
-        self, size: Array, eta: Array, sd: Array, ends: tuple[float, float], backend: Backend
-    ) -> tuple[Array, Array, Array, Array]:
-        """(ln scale, mass, mean, variance) of x = (y − η)/σ over low·ζ < y < high·ζ, 0 ≤ low."""
+    def _piece(
+        self,
+        size: Array,
+        turned: Array,
+        sd: Array,
+        interval: tuple[float, float, float],
+        backend: Backend,
+    ) -> Piece:
+        """The integral over one interval, low·ζ < |y| < high·ζ on one side of 0."""
+        side, *ends = interval
+        eta = side * turned
         xp = backend.xp
         first, last = ends[0] * size, ends[1] * size
         nearest = xp.clip(eta, first, last)
@@ -441,13 +430,11 @@ class TwinUniformLikelihood(Likelihood):
             parts.append(fall * weights * width[..., None] / y)
             points.append(t)
         part, t = xp.concat(parts, axis=-1), xp.concat(points, axis=-1)
-        mass = xp.sum(part, axis=-1)
-        mean = xp.sum(part * t, axis=-1) / mass
-        spread = xp.sum(part * (t - mean[..., None]) ** 2, axis=-1) / mass
-        return -0.5 * start * start, mass, start + mean, spread
+        mass, first, second = (xp.sum(part * t**k, axis=-1) for k in range(3))
+        moments = mass, side * sd * first, sd * sd * second
+        return Piece(side * nearest, -0.5 * start * start, moments)
 
     def hump(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Index:
-        """The nearest interval."""
         nearest: Index = backend.xp.argmin(self._away(z, eta, backend), axis=0)
         return nearest
 

@@ -33,9 +33,8 @@ MARGIN = 30.0  # the table goes this many σ beyond bounded noise
 class Smear:
     """ℓ(r) = ln ∫ e^g N(x; r, σ²) dx by Gauss-Legendre panels no wider than σ, made once.
 
-    Panels are halved until 16 points resolve e^g. An unbounded support is covered until e^g has
-    fallen by e^-90 or 300σ are passed; outside a window around the largest integrand is used. Error
-    1e-13 on the grid, 1e-9 in the window.
+    Panels are halved until 16 points resolve e^g, until e^g has fallen by e^-90 or 300σ are passed;
+    outside a window around the largest integrand is used. Error 1e-13, and 1e-9 in the window.
     """
 
     def __init__(
@@ -80,7 +79,11 @@ class Smear:
         kept.append(refine(cuts[:-1], cuts[1:], examine, rounds=12))
         left, right = (np.concatenate(side) for side in zip(*kept))
         order = np.argsort(left)
-        return self._nodes(left[order], right[order])
+        nodes, weights = gauss(RULE)
+        x, half = on_panels(left[order], right[order], nodes)
+        log_weight = self._safe(x) + np.log(half * weights)
+        live = np.isfinite(log_weight)
+        return x[live], log_weight[live]
 
     def _end(self, point: float, side: int, peak: float) -> float:
         """Where the grid ends on one side: the support, a fall by e^-CUT, or the reach."""
@@ -97,7 +100,6 @@ class Smear:
         return np.where(np.isnan(value), -np.inf, value)
 
     def _panel_sums(self, left: Array, right: Array) -> tuple[Array, Array]:
-        """∫ e^{g − top} over each panel, and its top."""
         nodes, weights = gauss(RULE)
         x, half = on_panels(left, right, nodes)
         value = self._safe(x)
@@ -105,17 +107,10 @@ class Smear:
         with np.errstate(under="ignore"):
             return (np.exp(value - top[:, None]) @ weights) * half[:, 0], top
 
-    def _nodes(self, left: Array, right: Array) -> tuple[Array, Array]:
-        nodes, weights = gauss(RULE)
-        x, half = on_panels(left, right, nodes)
-        log_weight = self._safe(x) + np.log(half * weights)
-        live = np.isfinite(log_weight)
-        return x[live], log_weight[live]
-
     def at(self, r: Array) -> tuple[Array, Array, Array]:
         """ℓ, ℓ', −ℓ'' at points r (1-d) that lie close together: idle nodes are left out.
 
-        ℓ' = E[x − r]/σ², −ℓ'' = 1/σ² − Var[x]/σ⁴, over the density ∝ e^g N(x; r, σ²).
+        ℓ' = E[x − r]/σ², −ℓ'' = 1/σ² − Var[x]/σ⁴.
         """
         first, last = float(r.min()), float(r.max())
         near = np.maximum(np.maximum(first - self.x, self.x - last), 0.0) / self.sd
@@ -124,7 +119,6 @@ class Smear:
         return self._sum(self.x[counts], self.log_weight[counts], r)
 
     def beyond(self, r: Array) -> tuple[Array, Array, Array]:
-        """The same at points outside the grid."""
         if self.bounded:
             parts = [self.at(r[i : i + 1]) for i in range(r.size)]
             value, slope, curvature = (np.array([p[k][0] for p in parts]) for k in range(3))
@@ -264,22 +258,12 @@ class QuadratureLikelihood(Likelihood):
         self.breaks = breaks
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
-        return self._terms(z, eta, POINTS)
-
-    def error(self, z: Array, eta: Array) -> Array:
-        """|ℓ − ℓ with half as many points|, entry by entry."""
-        fine, coarse = self._terms(z, eta, POINTS), self._terms(z, eta, POINTS // 2)
-        with np.errstate(invalid="ignore"):
-            return np.abs(fine.value - coarse.value)
-
-    def _terms(self, z: Array, eta: Array, points: int) -> Terms:
         z, eta, variance = np.broadcast_arrays(z, eta, self.variance)
         flat = [np.ravel(a) for a in (z, eta, np.sqrt(variance))]
         count = self._breaks(np.zeros((1, 1))).shape[1]
-        step = max(1, AT_ONCE // (LOOK.size + (EDGES.size + count) * points))
+        step = max(1, AT_ONCE // (LOOK.size + (EDGES.size + count) * POINTS))
         parts = [
-            self._sums(points, *(a[at : at + step] for a in flat))
-            for at in range(0, flat[0].size, step)
+            self._sums(*(a[at : at + step] for a in flat)) for at in range(0, flat[0].size, step)
         ]
         value, mean, spread = (
             np.concatenate([part[k] for part in parts]).reshape(z.shape) for k in range(3)
@@ -287,7 +271,7 @@ class QuadratureLikelihood(Likelihood):
         sd = np.sqrt(variance)
         return Terms(value, mean / sd, (1 - spread) / variance, 1 / variance)
 
-    def _sums(self, points: int, z: Array, eta: Array, sd: Array) -> tuple[Array, Array, Array]:
+    def _sums(self, z: Array, eta: Array, sd: Array) -> tuple[Array, Array, Array]:
         z, eta, sd = z[:, None], eta[:, None], sd[:, None]
         breaks = (self._breaks(z) - eta) / sd
         tried = np.concatenate([np.broadcast_to(LOOK, (len(z), LOOK.size)), breaks], axis=1)
@@ -296,7 +280,7 @@ class QuadratureLikelihood(Likelihood):
         edges = top + EDGES
         if breaks.size:
             edges = np.sort(np.concatenate([edges, breaks], axis=1), axis=1)
-        nodes, weights = gauss(points)
+        nodes, weights = gauss(POINTS)
         x, half = on_panels(edges[:, :-1], edges[:, 1:], nodes)
         x = x.reshape(len(z), -1)
         with np.errstate(divide="ignore", under="ignore"):
@@ -311,7 +295,6 @@ class QuadratureLikelihood(Likelihood):
         return value, mean, spread
 
     def _breaks(self, z: Array) -> Array:
-        """The breaks of every release, a row each."""
         given = self.breaks(z) if callable(self.breaks) else np.array(self.breaks, ndmin=2)
         return np.asarray(given, dtype=np.float64)
 

@@ -1,10 +1,10 @@
 """The likelihood ℓ(z, η) of one release, elementwise, with two derivatives in η.
 
-    ℓ(z, η) = ln ∫ p(z|y) N(y; η, σ²) dy,     y = η + w,  w ~ N(0, σ²),  η = a row of Hθ
-    ℓ' = (E[y|z] − η)/σ²,      −ℓ'' = 1/σ² − Var[y|z]/σ⁴ ≤ 1/σ²
+    ℓ(z, η) = ln ∫ p(z|y)N(y; η, σ²) dy,     y = η + w,  w ~ N(0, σ²),  η = a row of Hθ
+    ℓ' = (E[y|z] − η)/σ²,      −ℓ'' = 1/σ² − Var[y|z]/σ⁴
 
 1/σ² is the weight of EM, a step with which never descends; for scale mixtures of Gaussians
-(Laplace, Cauchy) ℓ'/(z − η) ≤ 1/σ² does the same in longer steps.
+(Laplace, Cauchy) it is ℓ'/(z − η).
 """
 
 from __future__ import annotations
@@ -50,7 +50,6 @@ class Backend:
         return self.sorted(-score)[:, :count]
 
     def sorted(self, array: Array | Index) -> Index:
-        """The stable order of each row."""
         order: Index = self.xp.argsort(array, axis=-1, stable=True)
         return order
 
@@ -63,7 +62,6 @@ class Backend:
         return ENTRIES
 
     def host(self, array: Any) -> Any:  # noqa: ANN401 - whatever has a shape
-        """The same as an array of NumPy."""
         return array
 
 
@@ -88,7 +86,7 @@ class Terms(NamedTuple):
 class Likelihood(ABC):
     """ℓ(z, η) of one kind of release; z and η are arrays (trials, m), σ² a number or (m,).
 
-    `several_maxima`: of Σℓ(z_i, (Hθ)_i) in θ; it is then climbed from `fits` exact fits of n rows.
+    `several_maxima`: of Σℓ(z_i, (Hθ)_i) in θ; it is then climbed from `fits` exact fits.
     """
 
     several_maxima: ClassVar[bool] = False
@@ -131,10 +129,7 @@ class Likelihood(ABC):
 
 @singledispatch
 def likelihood_of(channel: object, variance: ArrayLike) -> Likelihood:
-    """The likelihood of releases z_i ~ p(·|y_i), y = Hθ + w, w_i ~ N(0, σ_i²) independent.
-
-    `variance` is σ², a number or one each. A new kind of channel registers its own.
-    """
+    """The likelihood of releases z_i ~ p(·|y_i), y = Hθ + w, w_i ~ N(0, σ_i²); `variance` σ²."""
     raise InvalidInput(
         f"there is no likelihood for {type(channel).__name__}: pass a channel of "
         "privest.mechanism, or register a function with likelihood_of.register."
