@@ -96,7 +96,6 @@ class Bound(ABC):
 
     @property
     def classical_error(self) -> Array:
-        """√diag classical: least standard errors without privacy."""
         return standard_errors(self.classical)
 
     def contrast(self, weights: ArrayLike | Mapping[str, float]) -> Bound:
@@ -347,7 +346,6 @@ def contrast_rows(weights: ArrayLike | Mapping[str, float], names: tuple[str, ..
 
 
 def contrast_names(rows: Array, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Each as "2·age − bmi"."""
     return tuple(_written(a, names) for a in rows)
 
 

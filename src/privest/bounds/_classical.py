@@ -250,7 +250,6 @@ def identifiability(
 
 
 def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
-    """Identifiability from the root of HᵀSH."""
     matrix, n = model.matrix, model.parameters
     root = root.with_tolerance(model.accuracy)
     if root.rank == n:

@@ -43,7 +43,6 @@ class ContrastBound(GivenBound):
 
     @property
     def shown(self) -> Flags:
-        """(k,): where the variance is finite."""
         return np.isfinite(self.covariance.diagonal())
 
     def explain(self) -> str:
@@ -156,7 +155,6 @@ def _covariance(
 
 
 def _classical(model: LinearModel, seen: InformationRoot, rows: Array) -> Array:
-    """The same without privacy."""
     root = open_root(model.matrix, model.inverse_information)
     if root is not None:
         pointwise = model.inverse_information.pointwise is not None
@@ -168,7 +166,6 @@ def _classical(model: LinearModel, seen: InformationRoot, rows: Array) -> Array:
 
 
 def _that_see(matrix: Array, root: InformationRoot, direction: Array) -> Index:
-    """The measurements whose h_kᵀv is not rounding."""
     scale, _, turned = root.null_space
     length = np.linalg.norm(matrix, axis=0)
     unit = np.where(root.column_scale > 0, scale, np.where(length > 0, length, 1.0))

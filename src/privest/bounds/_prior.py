@@ -36,7 +36,11 @@ class PriorBound(LinearBound):
     @cached_property
     def covariance(self) -> Array:
         rows = whitening(self._level, self._model.inverse_information).rows(self._reduced)
-        return _posterior(rows, self._root)
+        n = self._root.shape[1]
+        if n == 0:  # θ is known
+            return np.zeros(self.prior.shape)
+        inner = root_of_rows(np.concatenate([rows, np.eye(n)])).inverse()
+        return _symmetric(self._root @ inner @ self._root.T)
 
     @cached_property
     def classical(self) -> Array:
@@ -176,15 +180,6 @@ def above_prior(
     values, vectors = np.linalg.eigh(_symmetric(total - prior))
     kept = values > order.tolerance + lost * np.linalg.norm(prior, 2)
     return vectors * np.sqrt(np.where(kept, values, 0.0)) / unit[:, None], kept
-
-
-def _posterior(rows: Array, root: Array) -> Array:
-    """B (GᵀG + I)⁻¹ Bᵀ by QR of the stacked rows."""
-    n = root.shape[1]
-    if n == 0:  # θ is known
-        return np.zeros((len(root), len(root)))
-    inner = root_of_rows(np.concatenate([rows, np.eye(n)])).inverse()
-    return _symmetric(root @ inner @ root.T)
 
 
 def _symmetric(matrix: Array) -> Array:

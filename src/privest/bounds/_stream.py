@@ -56,7 +56,6 @@ class StreamBound(Bound):
 
     @property
     def identifiable(self) -> Flags:
-        """(K,): from `first` on."""
         return np.arange(self.steps) >= (self.steps if self.first is None else self.first)
 
     @cached_property
@@ -135,8 +134,6 @@ class StreamBound(Bound):
 
 
 class StepBound(Bound):
-    """The bound after step k of a stream."""
-
     def __init__(self, stream: StreamBound, step: int) -> None:
         self.names, self._stream, self.step = stream.names, stream, step
 

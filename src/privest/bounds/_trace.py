@@ -135,7 +135,6 @@ def trace_bound(
 def _budget(
     model: LinearModel, budget: float | None, epsilon: float | None, measurements: int | None
 ) -> float:
-    """s, as given or Kε²."""
     if budget is not None and epsilon is None:
         s = as_positive(budget, "budget")
     elif epsilon is not None and budget is None:
@@ -229,7 +228,6 @@ def _least_squares_rows(matrix: Array, precision: Array, targets: Array) -> Arra
 def _separate_rows(
     matrix: Array, values: Array, root: Array, left: Array, weights: Array, s: float
 ) -> Array:
-    """The best M for a fixed Q: one generalised least-squares problem for each eigenvector."""
     rows = [
         _least_squares_rows(matrix, 1.0 / (values + 1.0 / (s * q)), (root @ vector)[:, None])[0]
         for q, vector in zip(weights, left.T)
@@ -250,7 +248,6 @@ def eigen_coordinates(matrix: Array, sigma: PSD) -> tuple[Array, Array]:
 
 
 def _back(rows: Array, sigma: PSD) -> Array:
-    """M from the eigenvector coordinates of Σ to the measurements."""
     if not isinstance(sigma, Blocks):
         return rows
     result = np.zeros(rows.shape)

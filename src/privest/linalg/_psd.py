@@ -72,7 +72,6 @@ class PSD(ABC):
         return np.asarray(self.diagonal() > 0)
 
     def trace(self) -> float:
-        """The sum of the diagonal."""
         return float(self.diagonal().sum())
 
     def blocks(self, sizes: Sequence[int]) -> Blocks:
@@ -271,7 +270,6 @@ def _stack(matrices: Sequence[Array] | Array, members: Index) -> Array:
 
 
 def _merged(matrices: Sequence[Array] | Array, sizes: Sequence[int]) -> list[Array]:
-    """Neighbouring blocks put together to the given sizes."""
     remaining = iter(matrices)
     merged: list[Array] = []
     for size in sizes:

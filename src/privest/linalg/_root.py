@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -134,7 +134,7 @@ def root_of_rows(
     n = rows.shape[1]
     triangle = np.zeros((n, n))
     if len(rows):
-        upper = _upper(rows)
+        upper = np.linalg.qr(rows, mode="r")
         triangle[: len(upper)] = upper
     scale = np.linalg.norm(rows, axis=0) if column_scale is None else column_scale
     return InformationRoot(triangle, scale, rounding(n) if tolerance is None else tolerance)
@@ -185,17 +185,6 @@ def _extreme_root(matrix: Array, weight: Array | float) -> InformationRoot:
     return replace(root, triangle=root.triangle * size, column_scale=scale)
 
 
-def _upper(rows: Array) -> Array:
-    """The triangle of a QR, (min(m, n), n); NumPy's own is slow for small ones."""
-    factored = np.asarray(np.linalg.qr(rows, mode="raw")[0]).T[: rows.shape[1]]
-    return np.where(_on_or_above(rows.shape[1])[: len(factored)], factored, 0.0)
-
-
-@lru_cache(maxsize=16)
-def _on_or_above(size: int) -> Flags:
-    return np.tri(size, dtype=bool).T
-
-
 def _root_by_qr(matrix: Array, weight: Array | float) -> InformationRoot:
     triangle: Array = np.zeros((0, matrix.shape[1]))
     if isinstance(weight, np.ndarray) and weight.min() < 1e-8 * weight.max():
@@ -204,7 +193,8 @@ def _root_by_qr(matrix: Array, weight: Array | float) -> InformationRoot:
         matrix, weight = matrix[order], weight[order]
     for part in _chunks(matrix):
         root = np.sqrt(weight[part])[:, None] if isinstance(weight, np.ndarray) else np.sqrt(weight)
-        triangle = _upper(np.concatenate([triangle, root * matrix[part]]))
+        rows = np.concatenate([triangle, root * matrix[part]])
+        triangle = np.asarray(np.linalg.qr(rows, mode="r"))
     return root_of_rows(triangle, None, rounding(matrix.shape[1]))
 
 
@@ -241,18 +231,12 @@ def weighted_grams(matrix: Array, count: int, weights: Callable[[slice], Array])
 def least_squares(rows: Array, right: Array) -> tuple[Array, InformationRoot]:
     """θ̂ = argmin ‖G θ − b‖ by QR, b (m,) or (m, k), and the root of its information.
 
-    R of [G b] holds Qᵀb beside R of G: for few b no Q is made. Raises NotIdentifiable.
+    Raises NotIdentifiable.
     """
-    n = rows.shape[1]
-    if right.ndim == 2 and right.shape[1] <= n <= len(rows):
-        both: Array = np.asarray(np.linalg.qr(np.concatenate([rows, right], axis=1), mode="r"))
-        triangle, seen = both[:n, :n], both[:n, n:]
-    else:
-        orthogonal, triangle = np.linalg.qr(rows)
-        seen = orthogonal.T @ right
+    orthogonal, triangle = np.linalg.qr(rows)
     root = root_of_rows(triangle, np.linalg.norm(rows, axis=0))
     if root.rank < rows.shape[1]:
         raise NotIdentifiable(
             f"the least-squares problem has rank {root.rank} of {rows.shape[1]}", root.hidden
         )
-    return substitute(triangle, seen), root
+    return substitute(triangle, orthogonal.T @ right), root

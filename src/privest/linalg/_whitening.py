@@ -88,7 +88,6 @@ class BlockWhitening(Whitening):
 
 
 def _without(rows: Array, absent: Flags | None) -> Array:
-    """Zeros, in place, in the absent rows."""
     if absent is not None:
         rows[absent] = 0.0
     return rows
@@ -238,7 +237,6 @@ def uncorrelated(level: PSD, covariance: PSD) -> PSD:
 
 
 def _turned(own: Array, covariance: PSD) -> Array:
-    """L₀Q, its zero columns last."""
     kept = own[:, own.any(axis=0)]
     _, _, right = np.linalg.svd(covariance.factor_rows(kept), full_matrices=False)
     turned = np.zeros_like(own)

@@ -46,22 +46,18 @@ class BandedAppend:
         self.white: Array = np.zeros((size, columns))
 
     def state(self) -> dict[str, Array]:
-        """The arrays that the next steps need."""
         names = ("rows", "sigma", "right", "lower", "white")
         return {name: getattr(self, name) for name in names}
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Restore a state. Raises InvalidInput for one of other sizes."""
         own = {name: state_array(state, name, array.shape) for name, array in self.state().items()}
         _require_pivots(np.diagonal(own["lower"]))
         self.rollback(own)
 
     def mark(self) -> object:
-        """The state now, for `rollback`."""
         return {name: array.copy() for name, array in self.state().items()}
 
     def rollback(self, mark: Any) -> None:  # noqa: ANN401 - what `mark` gave
-        """Forget the steps since the mark."""
         for name, array in mark.items():
             setattr(self, name, array.copy())
 
@@ -130,7 +126,6 @@ def _below(band: Array, old: int, near: int) -> Array:
 
 
 def _subtract_gram(band: Array, corner: Array) -> None:
-    """V_22 − C_21 C_21ᵀ in band storage."""
     size = len(corner)
     gram = corner @ corner.T
     for distance in range(min(size, len(band))):
@@ -138,7 +133,6 @@ def _subtract_gram(band: Array, corner: Array) -> None:
 
 
 def _dense_lower(band: Array) -> Array:
-    """A lower-triangular matrix from lower band storage."""
     size = band.shape[1]
     result = np.zeros((size, size))
     for distance in range(min(size, len(band))):
@@ -165,7 +159,6 @@ class DenseAppend:
         self.white: Array = np.zeros((8, columns))
 
     def state(self) -> dict[str, Array]:
-        """The arrays that the next steps need."""
         size, used = self.size, self.size * (self.size + 1) // 2
         return {
             "scaled": self.scaled[:used], "lower": self.lower[:used],
@@ -173,15 +166,12 @@ class DenseAppend:
         }  # fmt: skip
 
     def mark(self) -> object:
-        """The size now, for `rollback`: rows are only ever appended."""
         return self.size
 
     def rollback(self, mark: Any) -> None:  # noqa: ANN401
-        """Forget the steps since the mark."""
         self.size = mark
 
     def restore(self, state: Mapping[str, Array]) -> None:
-        """Restore a state. Raises InvalidInput for one of other sizes."""
         columns = self.right.shape[1]
         right = state_array(state, "right", (None, columns))
         size = len(right)
@@ -286,7 +276,6 @@ class DenseAppend:
             at += m
 
     def _times_half(self, rows: Array) -> Array:
-        """A F̄: one vector product a diagonal."""
         size = rows.shape[1]
         result = rows * self.half[self.widest - 1, :size]
         for d in range(1, min(self.widest, size)):
@@ -296,7 +285,6 @@ class DenseAppend:
         return result
 
     def _reserve(self, size: int) -> None:
-        """Space for `size` measurements, doubled when it is short."""
         if size > len(self.right):
             room = max(size, 2 * len(self.right))
             self.right = _grown(self.right, (room, self.right.shape[1]))

@@ -17,7 +17,6 @@ Loop = Callable[..., Any]
 
 @cache
 def installed() -> bool:
-    """Whether numba is there."""
     return importlib.util.find_spec("numba") is not None
 
 
@@ -66,7 +65,6 @@ def machine_code(function: Loop, arguments: str, *, uses: tuple[Loop, ...] = ())
 
 
 def _with(function: Loop, helpers: Mapping[str, Loop]) -> Loop:
-    """The same code with these functions in place of those of their names."""
     if not helpers:
         return function
     assert isinstance(function, FunctionType)

@@ -67,11 +67,9 @@ class RunningLeastSquares:
         self.full, self._growth = full, growth
 
     def mark(self) -> tuple[Array, Array, bool, Array, float]:
-        """The state now, for `rollback`."""
         return self.triangle.copy(order="F"), self.natural, self.full, self._per, self._growth
 
     def rollback(self, mark: tuple[Array, Array, bool, Array, float]) -> None:
-        """Forget the rows since the mark."""
         self.triangle, self.natural, self.full, self._per, self._growth = mark
 
     def add(self, rows: Array, natural: Array | None = None) -> None:
@@ -115,7 +113,6 @@ class RunningLeastSquares:
             self._measure()
 
     def _measure(self) -> Array:
-        """The sizes of the columns now."""
         size: Array = np.hypot.reduce(self.triangle[:, :-1], axis=0)
         self._per, self._growth = 1.0 / size, 0.0
         return size
@@ -135,7 +132,6 @@ class RunningLeastSquares:
             )
 
     def root(self) -> InformationRoot:
-        """R with the scale of its rank."""
         n = self.parameters
         return InformationRoot(self.triangle[:n, :n], self.natural, self.tolerance)
 
@@ -153,7 +149,6 @@ class RunningLeastSquares:
 
     @property
     def upper(self) -> Array:
-        """R with RᵀR = GᵀG."""
         return np.triu(self.triangle[:-1, :-1])
 
     def require_full(self, names: tuple[str, ...], where: str, rows: int) -> None:
@@ -210,7 +205,6 @@ def refuse_hidden(
 
 
 def _tied(hidden: Array, sizes: Array, names: tuple[str, ...]) -> list[str]:
-    """The columns that take part, whatever their units."""
     part = np.linalg.norm(hidden * np.maximum(sizes, 1e-300)[:, None], axis=1)
     return [name for name, size in zip(names, part) if size > 1e-6 * part.max()]
 
@@ -262,7 +256,6 @@ def weighted_rows(
 
 
 def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: float) -> Array:
-    """The Gram matrix where the weights are numbers: nothing is copied."""
     n = matrix.shape[1]
     gram = np.zeros((n + 1, n + 1))
     for at in range(0, len(matrix), CHUNK):

@@ -36,7 +36,6 @@ class Rows(ABC):
         """A X for X (M, c)."""
 
     def dense(self) -> Array:
-        """A as an M×M matrix."""
         return self.times(np.eye(self.size))
 
     @abstractmethod
@@ -172,7 +171,6 @@ class BandedRows(Rows):
 
 
 def _step_covariances(covariance: PSD, steps: int, m: int) -> Array:
-    """Σ_k as (K, m, m) from a covariance that does not couple the steps."""
     if covariance.pointwise is not None:
         diagonal = covariance.diagonal().reshape(steps, m)
         result = np.zeros((steps, m, m))

@@ -55,7 +55,6 @@ def _shorted(numbers: bytes, flags: bytes) -> Array:
 
 
 def _basis(columns: Array, order: list[int]) -> tuple[Array, list[int]]:
-    """Orthonormal vectors of the columns in this order, and the column of each."""
     basis: Array = np.zeros((len(columns), 0))
     owners: list[int] = []
     for j in order:

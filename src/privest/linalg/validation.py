@@ -51,7 +51,6 @@ def psd_blocks(matrices: Sequence[ArrayLike], name: str) -> PSD:
 
 
 def _checked_blocks(stacks: list[Array], name: str) -> PSD:
-    """From one stack of all blocks, or one stack a block."""
     stacks = [_symmetric(stack, name) for stack in stacks]
     if all(_is_diagonal(stack) for stack in stacks):
         diagonal = np.concatenate(

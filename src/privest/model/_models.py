@@ -17,16 +17,14 @@ from privest.noise import Distribution, Noise, as_joint
 class LinearModel:
     """y = Hθ + w: m sensitive measurements y of n parameters θ; H and the noise are public.
 
-    Symbols
-        matrix   H, shape (m, n), finite. Kept as given, not copied.
-        noise    the distribution of w: `noise.Gaussian(cov)`, any other (i.i.d. components), a list
-                 of them, or a number, the variance of i.i.d. Gaussian noise.
-        names    of the parameters, n texts; by default those of the columns of a data frame, else
-                 θ[0], θ[1], …
-        accuracy relative error of the columns of H, 0 if they are exact: directions of θ that H
-                 shows no better than this count as not seen.
+    matrix   H (m, n), not copied.
+    noise    the distribution of w: `noise.Gaussian(cov)`, any other (i.i.d. components), a list of
+             them, or a number, the variance of i.i.d. Gaussian noise.
+    names    of the parameters; by default those of the columns of a data frame, else θ[0], θ[1], …
+    accuracy relative error of the columns of H: directions of θ that H shows no better count as not
+             seen.
 
-    H and the noise are public inputs: fitted on the private measurements they leak.
+    H and the noise are public: fitted on the private measurements they leak.
 
     >>> from privest.noise import Gaussian
     >>> LinearModel([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], noise=Gaussian(cov=0.04))
@@ -136,15 +134,11 @@ def parameter_names(given: Iterable[object] | None) -> tuple[str, ...] | None:
 class NonlinearModel:
     """y = F(θ) + w. At a parameter θ it acts like the linear model with H = F'(θ).
 
-    Symbols
-        function   F: a vector of length n to a vector of length m.
-        noise      as for `LinearModel`.
-        names      of the parameters, as for `LinearModel`.
-        jacobian   F', θ to an array (m, n). Without it the derivative is numerical: central
-                   differences of rising order (scipy.differentiate), refused where the step
-                   halving does not settle or the two sides disagree (F not smooth, or noisy).
-                   Columns below their own error are zero, and the error of the others counts
-                   when the rank is decided.
+    function   F: a vector of length n to a vector of length m.
+    noise, names  as for `LinearModel`.
+    jacobian   F', θ to an array (m, n). Without it the derivative is numerical, refused where the
+               step halving does not settle or the two sides disagree (F not smooth, or noisy); its
+               error counts when the rank is decided.
 
     >>> from privest.noise import Gaussian
     >>> model = NonlinearModel(lambda t: [t[0] ** 2, t[0] * t[1]], noise=Gaussian(cov=1.0))

@@ -23,12 +23,10 @@ def numerical_jacobian(
 ) -> tuple[Array, float]:
     """F'(θ) (m, n) at `point`, where F is `value`, and the relative error of its columns.
 
-    Central differences of rising order with shrinking steps (scipy.differentiate), accepted only if
-    a plain difference over a tiny step agrees: a first step that leaps over the wiggles of F
-    settles on a wrong slope. Columns that are nowhere above their error are zero, if that error is
-    below the slopes that F shows over long steps. Raises NumericalFailure where the steps do not
-    settle, an entry is not known to 1e-6 of its column (F so large that changes drown in its
-    rounding), or the slopes of the two sides differ.
+    Central differences of rising order (scipy.differentiate), accepted only if a plain difference
+    over a tiny step agrees. Columns nowhere above their error are zero, if that error is below the
+    slopes that F shows over long steps. Raises NumericalFailure where the steps do not settle, an
+    entry is not known to 1e-6 of its column, or the slopes of the two sides differ.
     """
 
     def columns(points: Array) -> Array:

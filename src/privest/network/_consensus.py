@@ -68,7 +68,6 @@ class Consensus(Record):
 
     @property
     def certified_error(self) -> float:
-        """The largest over agents."""
         return float(self.certified_errors.max())
 
     def result(self, agent: int) -> Estimate:
@@ -177,8 +176,7 @@ def average(
     level    of a release that was read from a record; the rest as in `consensus`.
     Guarantees: `estimates` (N, 1) are unbiased for (1/N)Σ y_i with the variance (v/N²)Σ 1/S_i, the
     floor of `coro:consensus` for v = 1 (a real release has v = 1 + 3g²/4), up to `tolerance`
-    standard errors. I_Z(Y) = diag(S_i) for all messages of all rounds, functions of the x_j,0. The
-    floor is joint: under [I_Z(Y)]_ii ≤ S_i alone correlated noise beats it by up to a factor N.
+    standard errors. I_Z(Y) = diag(S_i) for all messages of all rounds, functions of the x_j,0.
     Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal.
     Source: `coro:consensus`; docs/networks.md.
     """
@@ -298,16 +296,13 @@ class NetworkMean:
             raise not_identifiable(self.r, f"all {self.agents} agents")
 
     def parts(self, vector: Array) -> tuple[Array, Array]:
-        """(trials, n) and (n, n) of one vector (d,)."""
         x, r = unpacked(vector, self.shape[-1])
         return x.reshape(-1, self.shape[-1]), r
 
     def error(self, spread: Array) -> float:
-        """The common certificate for entries within `spread` (d,) of the mean."""
         return common_error(self.x, self.r, *self.parts(spread), self.agents)
 
     def drift(self, values: Array) -> Array:
-        """How far the mean over agents has moved since the start, (d,)."""
         return np.abs(centre(values) - self.mean)
 
     def require_reachable(self, tolerance: float) -> None:

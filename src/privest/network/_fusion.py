@@ -65,7 +65,6 @@ def _stacked(sensors: Sequence[Sensor]) -> LinearModel:
 
 
 def _classical(sensors: Sequence[Sensor]) -> Array | None:
-    """Σ_CR of all measurements, or None."""
     try:
         return classical_bound(_stacked(sensors))
     except (InfiniteInformation, NotIdentifiable, NumericalFailure):
@@ -92,8 +91,6 @@ def _sampling(covariance: Array, views: Sequence[View]) -> Array | None:
 
 
 class _SideBySide(JointNoise):
-    """Independent noise of several sensors."""
-
     def __init__(self, sensors: Sequence[Sensor]) -> None:
         self.sensors = sensors
         self.size = sum(sensor.readings for sensor in sensors)

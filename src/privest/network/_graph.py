@@ -108,12 +108,10 @@ class Graph:
 
     @property
     def degrees(self) -> Index:
-        """Number of neighbours of every agent."""
         return np.bincount(self.edges.ravel(), minlength=self.agents)
 
     @cached_property
     def adjacency(self) -> Sparse:
-        """The 0/1 matrix (N, N)."""
         i, j = self.edges.T
         ones = np.ones(2 * len(i))
         places = (np.concatenate([i, j]), np.concatenate([j, i]))
@@ -154,17 +152,14 @@ class Graph:
         )
 
     def name(self, agent: int) -> str:
-        """The name of an agent."""
         return str(agent) if self.names is None else repr(self.names[agent])
 
     def listed(self, agents: Iterable[int]) -> str:
-        """The names of some agents."""
         members = list(agents)
         text = ", ".join(self.name(int(k)) for k in members[:SHOWN])
         return text + (f", … {len(members) - SHOWN} more" if len(members) > SHOWN else "")
 
     def union(self, *others: Graph) -> Graph:
-        """All links of several graphs of the same agents."""
         if any(other.agents != self.agents for other in others):
             raise InvalidInput("the graphs have different numbers of agents.")
         edges = np.concatenate([self.edges, *(other.edges for other in others)])
@@ -190,7 +185,6 @@ def _pairs(edges: ArrayLike) -> Index:
 
 
 def _require_agents_of(pairs: Index, count: int) -> None:
-    """InvalidInput where an edge does not link two different agents."""
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= count):
         raise InvalidInput(
             f"the agents are numbered 0 … {count - 1}; an edge names agent "
@@ -205,7 +199,6 @@ def _require_agents_of(pairs: Index, count: int) -> None:
 
 
 def as_graph(graph: Graph | object) -> Graph:
-    """A Graph as it is, a networkx graph converted."""
     return graph if isinstance(graph, Graph) else Graph.from_networkx(graph)
 
 
@@ -243,11 +236,9 @@ class Weights:
 
     @cached_property
     def matrix(self) -> Sparse:
-        """W (N, N), sparse; indices sorted in every row."""
         return _assembled(self.graph.edges, self.edge_weights, self.edge_weights, self.own_weights)
 
     def of(self, agent: int) -> tuple[Index, Array]:
-        """The neighbours of an agent and their weights."""
         table = self.matrix
         row = slice(table.indptr[agent], table.indptr[agent + 1])
         others = table.indices[row] != agent
@@ -332,13 +323,10 @@ def _assembled(edges: Index, *values: Array) -> Sparse:
 
 
 class Fixed:
-    """The same W in every round."""
-
     def __init__(self, table: Sparse) -> None:
         self.table, self.agents = table, table.shape[0]
 
     def matrix(self, k: int) -> Sparse:
-        """W (N, N) of round k."""
         return self.table
 
 
@@ -378,7 +366,6 @@ class TimeVarying:
         self._plan = [metropolis(each) for each in plan]
 
     def matrix(self, k: int) -> Sparse:
-        """W_k (N, N), asked for once a round, in order."""
         weights = self._plan[k % len(self._plan)]
         if self._rng is None:
             return weights.matrix
@@ -393,7 +380,6 @@ AnyLinks = TimeVarying | Graph | object  # object: a networkx graph
 
 
 def as_links(graph: AnyLinks, weights: ArrayLike | AnySparse | None = None) -> Links:
-    """Time-varying links as they are, a graph with its weights."""
     if not isinstance(graph, TimeVarying):
         return Fixed(weights_on(graph, weights).matrix)
     if weights is not None:

@@ -7,7 +7,7 @@ averaging takes the polynomial of W that is least on [λ_N, λ_2]:
     m = (λ_2 + λ_N)/2 ,  h = (λ_2 − λ_N)/2 ,  q = h/(1 − m) ,
     ω_2 = 1/(1 − q²/2) ,  ω_{k+1} = 1/(1 − q²ω_k/4)
 
-Both use the same W and the same messages; Chebyshev needs a fixed W.
+Chebyshev averaging needs a fixed W.
 """
 
 from __future__ import annotations
@@ -126,7 +126,6 @@ def spectrum_of(matrix: Sparse) -> Spectrum:
 
 
 def _lowest(matrix: Sparse) -> float:
-    """Slightly less than λ_N."""
     try:
         return _lanczos(matrix, "SA", 1e-3) - MARGIN
     except scipy.sparse.linalg.ArpackNoConvergence:
@@ -168,12 +167,10 @@ def _lanczos(matrix: Sparse, which: Literal["SA", "LA"], tolerance: float) -> fl
 
 
 def _start(count: int) -> Array:
-    """A fixed start: the same answer twice."""
     return np.random.default_rng(0).standard_normal(count)
 
 
 def _bandwidth(matrix: Sparse) -> float:
-    """After reverse Cuthill-McKee."""
     order = scipy.sparse.csgraph.reverse_cuthill_mckee(matrix, symmetric_mode=True)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
@@ -185,7 +182,6 @@ def _bandwidth(matrix: Sparse) -> float:
 
 
 def chosen(method: Method | None, links: Links) -> Method:
-    """The method, by default Chebyshev for fixed links and plain otherwise."""
     if method is not None:
         as_choice(method, METHODS, "method")
     fixed = isinstance(links, Fixed)
@@ -243,7 +239,6 @@ def certified_round(
 
 
 def most_rounds(asked: int | None, predicted: int | None) -> int:
-    """The most rounds to try."""
     if asked is not None:
         return as_count(asked, "max_rounds", least=0)
     return MOST_ROUNDS if predicted is None else 2 * predicted + 100

@@ -120,12 +120,10 @@ class Contribution(Record):
 
 
 def _any_simulated(parts: Sequence[bool | None]) -> bool | None:
-    """True if any was, else None if one is not known."""
     return None if True not in parts and None in parts else True in parts
 
 
 def _require_pair(x: Array, r: Array) -> None:
-    """x (N, n) or (N, trials, n), r (N, n, n) symmetric, both finite."""
     fits = x.ndim in (2, 3) and r.shape == (len(x), x.shape[-1], x.shape[-1])
     if not fits or len(x) == 0 or x.shape[-1] == 0:
         raise InvalidInput(
@@ -142,7 +140,6 @@ def _require_pair(x: Array, r: Array) -> None:
 
 
 def not_identifiable(r: Array, who: str) -> NotIdentifiable:
-    """The error of a singular information r (n, n), with the hidden directions."""
     diagonal = np.diagonal(r)
     unit = np.where(diagonal > 0, 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
     values, vectors = np.linalg.eigh(r * unit[:, None] * unit)
@@ -263,7 +260,6 @@ class Sensor:
 
     @cached_property
     def mechanism(self) -> GaussianMechanism | None:
-        """The mechanism of the sensor; None at level 0."""
         if self.level_matrix.rank == 0:
             return None
         return GaussianMechanism(self.level, self.readings, range=self.range)

@@ -79,16 +79,13 @@ def consensus(
     names         of the parameters, public: neighbours compare them before they begin.
     the rest      as in `network.consensus`; rounding counts with its worst case here (eight agents
                   on a ring, θ twenty standard errors: tolerances from 3e-10).
-    Messages: the agent's vector (x, r), the least and largest entries heard so far, and an error
-    bound: functions of the releases alone, so that all messages of all rounds together reveal no
-    more than the releases (`Sensor.exposed`).
-    Stopping: every `reach` rounds the agents know the spread of a past round exactly (min- and
-    max-consensus alongside), judge it, and after as many more know the worst judgement; all stop at
-    the same round.
+    Messages (the agent's vector, the extremes heard so far, an error bound) are functions of the
+    releases alone: all of them together reveal no more than the releases (`Sensor.exposed`).
+    Stopping: every `reach` rounds the agents know the spread of a past round exactly, judge it, and
+    after as many more know the worst judgement; all stop at the same round.
     After an error start again with the same contribution (`mechanism.source.Kept` keeps a release).
     Raises AgentSilent if a neighbour is not heard in time, InvalidInput if neighbours were started
     with other arguments, NotIdentifiable if all agents together do not show θ.
-    Cost: one vector of 3(n + n(n+1)/2) + 1 numbers to each neighbour a round.
     Source: `algo:average`.
     """
     asked, wait = as_positive(tolerance, "tolerance"), as_positive(timeout, "timeout")
@@ -171,7 +168,6 @@ def _averaged(
 
 
 def _packed(contribution: Contribution) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
-    """(x, r) as one vector, and the way back."""
     if not isinstance(contribution, Contribution) or contribution.r.ndim != 2:
         raise InvalidInput(
             f"give this agent's own Contribution; received {type(contribution).__name__}."
@@ -320,7 +316,6 @@ class Neighbourhood:
         return heard
 
     def close(self) -> None:
-        """Give the communicator back."""
         if self._links is not None:
             self._within(self._links.Free)
 

@@ -7,11 +7,11 @@ I_z(u) ≤ 1 for every entry and every u, exactly; tr I_z(Y) is a promise for ma
 - refusals have public reasons: the distribution of the noise, and a score whose equation can have
   several roots (a jump of θ̂ reveals without bound);
 - missing measurements (NaN; which ones is public) are left out with their rows of H;
-- measurements are clipped to ± 2⁴⁰ interquartile ranges of the distribution (beyond, doubles have
-  no digits left for the noise), u to what the grid holds, 2⁴² deviations of the privacy noise;
+- measurements are clipped to ± 2⁴⁰ interquartile ranges of the distribution, u to what the grid
+  holds, 2⁴² deviations of the privacy noise;
 - where the solver does not end at a root, the point that it reached is released.
-The time of a solver depends on the measurements, within fixed numbers of steps: send a release at a
-time that was set before. Least squares takes the same time for all.
+The time of a solver depends on the measurements (not that of least squares): send a release at a
+time that was set before.
 """
 
 from __future__ import annotations

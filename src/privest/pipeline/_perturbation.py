@@ -76,9 +76,8 @@ class OutputPerturbation:
                "likelihood": the paper's `algo:mult`; exists where E l''² < ∞, else with a
                `bandwidth` h: the density is smoothed by N(0, h²) ("best": the h of least loss).
                "least_squares": tr I_z(Y) = s for every Y. Needs a finite variance.
-               "one_step": θ₀ + (E ψ*' ΣHᵀH)⁻¹ Σ ψ*(y_k − H_kθ₀) H_kᵀ, θ₀ the root of
-               ψ₀ = (x − c)/√(1 + (x − c)²/q²): continuous in Y, for heavy tails too, and for large
-               K with the error and the sensitivity of the root (Bickel's one-step estimate).
+               "one_step": θ₀ + (E ψ*' ΣHᵀH)⁻¹ Σ ψ*(y_k − H_kθ₀) H_kᵀ, θ₀ the root of the bounded
+               ψ₀: continuous in Y, for heavy tails too, and for large K as good as the root.
     noise      of the release under "least_squares", scaled to the same budget; by default Gaussian.
     shape      "trace" (least tr MSE, the default) or "paper" (D₀ = (n/s)(ΣHᵀH)⁻¹).
     weight     W for the loss tr(W·MSE); singular: only Bᵀθ is released, W = BBᵀ.
@@ -149,12 +148,10 @@ class OutputPerturbation:
 
     @property
     def bandwidth(self) -> float | None:
-        """h of the smoothed likelihood, or None."""
         return getattr(self.score, "bandwidth", None)
 
     @property
     def privacy(self) -> Array:
-        """Covariance of the privacy noise."""
         spread = self.noise.variance * self.noise.fisher_information  # 1 for Gaussian noise
         return self.information_scale * spread
 
@@ -242,7 +239,6 @@ class OutputPerturbation:
         return theta if given.ndim == 2 else theta[0]
 
     def _estimated(self, y: Array) -> Array:
-        """θ̂ (trials, n), near a tie too."""
         found = self.solve(y)
         roots.require_converged(found)
         self._require_fit(y, found.theta)
@@ -258,7 +254,6 @@ class OutputPerturbation:
         return Roots(theta, start.converged, start.steps, reached)
 
     def _convex_start(self, y: Array) -> Roots:
-        """θ₀ of the bounded score ψ₀."""
         score = self.score.bounded
         first = roots.least_squares(score.centre, self.design, y).theta
         return roots.descend(score, self.design, y, first)
@@ -285,7 +280,6 @@ class OutputPerturbation:
         return np.asarray(first + own - (own @ H) @ first)
 
     def _tie(self, y: Array, theta: Array) -> Tie | None:
-        """The nearest tie found for y (K,)."""
         begin = None if self._one_step else roots.tie_starts(self.score, self.design, y)
         if begin is None:
             return None
@@ -307,10 +301,10 @@ class OutputPerturbation:
     def release(self, y: ArrayLike, source: Source | None = None) -> Estimate:
         """z = Tθ̂ + d of y (K,) or (trials, K), with protected noise.
 
-        The noise is exact: every coordinate of F⁻¹Tθ̂, as computed, is shown with information at
-        most 1. tr I_z(Y) ≤ s stays a promise for many measurements; least squares keeps it for
-        every Y. No measurement is refused: look at `for_data_owner` before. NaN is missing: its row
-        of H is left out, and the noise is that of the smaller model (one data set at a time).
+        The noise is exact: every coordinate of F⁻¹Tθ̂ is shown with information at most 1.
+        tr I_z(Y) ≤ s is a promise for many measurements; least squares keeps it for every Y. No
+        measurement is refused: look at `for_data_owner` before. NaN is missing: its row of H is
+        left out (one data set at a time).
         Raises NotReleasable, for public reasons: noise that is neither Gaussian nor Laplacian, or
         an equation that can have several roots, where the estimate jumps (use "one_step").
         """
@@ -377,7 +371,6 @@ class OutputPerturbation:
         return self._of_size(as_array(y, "the measurements", ndim=(1, 2)))
 
     def _as_they_come(self, y: ArrayLike) -> Array:
-        """Measurements (K,) or (trials, K), whatever their values."""
         given = self._of_size(real_numbers(y))
         if given.ndim == 2 and np.isnan(given).any():
             raise InvalidInput("measurements are missing (NaN): release one data set at a time.")
@@ -392,7 +385,6 @@ class OutputPerturbation:
 
     @cached_property
     def _middles(self) -> Array:
-        """Ends of the middle parts of the law, (3, 2)."""
         part = np.array(PARTS)
         return self.law.quantile(np.stack([(1 - part) / 2, (1 + part) / 2], axis=1))
 
@@ -415,7 +407,6 @@ class OutputPerturbation:
 
 
 def _one_law(model: LinearModel) -> Distribution:
-    """The distribution of every w_k; InvalidInput where they differ or depend on each other."""
     if not isinstance(model, LinearModel):
         raise InvalidInput(f"a LinearModel is needed; received {type(model).__name__}.")
     noise = model.noise
@@ -428,7 +419,6 @@ def _one_law(model: LinearModel) -> Distribution:
 
 
 def _centred(noise: Distribution) -> Distribution:
-    """Noise of mean 0, finite variance and finite information."""
     if not np.isfinite(noise.fisher_information):
         raise InvalidInput(f"{noise!r} has infinite information: no budget allows it.")
     mean, variance = noise.mean, noise.variance

@@ -10,7 +10,7 @@ This number is a function of the private measurements, and so is the distance to
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -60,7 +60,6 @@ class OwnerReport:
         return self.realised / self.budget
 
     def require_no_tie(self) -> None:
-        """Raise BudgetExceeded where a tie is too near."""
         if self.too_near:
             raise BudgetExceeded(
                 "the estimating equation has a second root that is almost as good: a small change "
@@ -72,18 +71,14 @@ class OwnerReport:
 
 
 def owner_report(own: OutputPerturbation, y: Array, theta: Array, tie: Tie | None) -> OwnerReport:
-    """The report for measurements y (K,) with estimate θ̂ (n,)."""
     J, precision = own.jacobian(y[None], theta[None])[0], _precision(own)
     each = np.einsum("ik,ik->k", J, precision @ J)
     found = OwnerReport(theta, float(each.sum()), float(each.max()), own.budget)
     if tie is None:
         return found
     jump = math.sqrt(float(tie.jump @ precision @ tie.jump))
-    return OwnerReport(
-        found.estimate,
-        found.realised,
-        found.worst,
-        found.budget,
+    return replace(
+        found,
         second=tie.second,
         to_tie=SD_OF_IQR * tie.move / float(np.ptp(own.law.quantile([0.25, 0.75]))),
         jump=jump,
@@ -114,7 +109,6 @@ def simulated_ratios(own: OutputPerturbation, rng: np.random.Generator, data_set
 
 
 def _precision(own: OutputPerturbation) -> Array:
-    """TᵀD⁻¹T."""
     targets = own.shape.targets
     return np.asarray(targets.T @ np.linalg.solve(own.information_scale, targets))
 
@@ -137,7 +131,6 @@ class FiniteLoss(NamedTuple):
 
 
 def finite_loss(own: OutputPerturbation, rng: np.random.Generator, data_sets: int) -> FiniteLoss:
-    """The loss of simulated data sets, of any θ: the estimates are equivariant."""
     H, design, score = own.model.matrix, own.design, own.score
     targets, loss = own.shape.targets, own.shape.loss
     some = max(1, ENTRIES // len(H))

@@ -1,16 +1,15 @@
 """Roots of Σ ψ(y_k − H_kθ̂) H_kᵀ = 0, for one large problem or many small ones at once; their ties.
 
-The estimate is a minimum of F(θ) = Σ ∫ψ(y_k − H_kθ), by Newton steps that never let F rise. Where
-ψ is not monotone (heavy tails, skewed laws) there may be several minima: start from the minimum of
-the convex F of ψ₀ (`BoundedScore`), which is unique and consistent for θ whatever the tails; for up
-to `FEW` measurements also from exact fits of n of them; the lowest minimum reached is the estimate.
-Large problems go through nested subsets of rows, which decide only where the last steps start.
+The estimate is a minimum of F(θ) = Σ ∫ψ(y_k − H_kθ), by Newton steps that never let F rise. There
+may be several: start from the unique minimum for ψ₀ (`BoundedScore`), and for up to `FEW`
+measurements from exact fits of n of them; the lowest minimum reached is the estimate. Large
+problems go through nested subsets of rows, which decide only where the last steps start.
 
-**Ties.** Where two minima are equally low θ̂ jumps, and the release reveals infinite information;
-JᵀD⁻¹J, a derivative, says nothing about the jump. A release with tr I_z ≤ s on the way moves by at
-most δ√s deviations of its noise when the measurements move by δ: ‖Δ‖ ≤ ∫ √(uᵀI_z u) ≤ δ√s. A jump
-of a > δ√s deviations at a distance δ breaks the budget, if the budget is there to hide such a move:
-on average it hides a measurement to ± √(K/s). An estimate is refused where a > δ√s, δ ≤ 3√(K/s).
+**Ties.** Where two minima are equally low θ̂ jumps, and the release reveals infinite information. A
+release with tr I_z ≤ s moves by at most δ√s deviations of its noise when the measurements move by
+δ: ‖Δ‖ ≤ ∫ √(uᵀI_z u) ≤ δ√s. A jump of a > δ√s deviations at a distance δ breaks the budget, if the
+budget is there to hide such a move (a measurement is hidden to ± √(K/s) on average). An estimate is
+refused where a > δ√s and δ ≤ 3√(K/s).
 """
 
 from __future__ import annotations
@@ -83,7 +82,6 @@ class Design:
 
 
 def solve(score: Score, design: Design, y: Array) -> Roots:
-    """The estimates for measurements y (trials, K)."""
     if isinstance(score, LinearScore):
         return least_squares(score.centre, design, y)
     begin = starts(score, design, y)
@@ -116,7 +114,6 @@ def least_squares(centre: float, design: Design, y: Array) -> Roots:
 
 
 def starts(score: Score, design: Design, y: Array) -> Array:
-    """(trials, starts, n)."""
     bounded = score.bounded
     rows = _some_rows(len(design.matrix), ROWS[0])
     part = _part(design, rows) or design
@@ -157,7 +154,6 @@ def _exact_fits(score: Score, design: Design, y: Array, count: int = FITS) -> Ar
 
 
 def _best(score: Score, design: Design, y: Array, begin: Array) -> Roots:
-    """Descend from every start; the lowest proper minimum wins."""
     trials, count, n = begin.shape
     if count == 1:
         return descend(score, design, y, begin[:, 0])
@@ -176,7 +172,6 @@ def _best(score: Score, design: Design, y: Array, begin: Array) -> Roots:
 
 
 def _some_rows(count: int, size: int) -> Index:
-    """Rows of a subset: a fixed random choice."""
     if count <= size:
         return np.arange(count)
     return np.sort(np.random.default_rng(count).choice(count, size, replace=False))
@@ -192,7 +187,6 @@ def _part(design: Design, rows: Index) -> Design | None:
 
 
 def require_converged(found: Roots) -> None:
-    """NumericalFailure where there is no estimate."""
     if found.converged.all():
         return
     which = "" if len(found.theta) == 1 else f" in {int((~found.converged).sum())} trials"
@@ -303,7 +297,6 @@ def _shorter(whole: Array, fall: Array) -> Array:
 
 
 def evaluate(score: Score, design: Design, y: Array, theta: Array) -> _At:
-    """F, gradient and curvature, in blocks that stay in cache."""
     H = design.matrix
     trials, n = theta.shape
     at = _At(np.zeros(trials), np.zeros((trials, n)), np.zeros((trials, n, n)))

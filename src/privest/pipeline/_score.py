@@ -53,7 +53,6 @@ class Score(ABC):
 
     @cached_property
     def moments(self) -> Moments:
-        """E ψ², E ψ', E ψ'², by quadrature."""
         square = self.law.expect(lambda x: self.terms(x).value ** 2)
         slope = self.law.expect(lambda x: self.terms(x).slope)
         slope_square = self.law.expect(lambda x: self.terms(x).slope ** 2)
@@ -61,7 +60,6 @@ class Score(ABC):
 
     @cached_property
     def bounded(self) -> BoundedScore:
-        """ψ₀ of the same distribution."""
         return BoundedScore(self.law)
 
     @cached_property
