@@ -18,8 +18,8 @@ def consensus_bound(level: PrivacyLevel | ArrayLike, agents: int | None = None) 
         E(ȳ − (1/N)Σ y_i)² ≥ 1ᵀS⁺1 / N²        ( = (1/N²) Σ 1/S_i  for S = diag(S_i) )
 
     `level` S (N×N) in I_Z(Y) ≤ S, Z everything sent over the network; `agents` N for a number.
-    Assumes the JOINT constraint: under [I_Z(Y)]_ii ≤ S_i alone correlated noise beats this by up to
-    a factor N. Attained by adding d_i ~ N(0, 1/S_i) once to y_i, then exact averaging. Raises
+    The constraint is joint: under [I_Z(Y)]_ii ≤ S_i alone correlated noise beats this by up to a
+    factor N. Attained by adding d_i ~ N(0, 1/S_i) once to y_i, then exact averaging. Raises
     NotIdentifiable if a singular S hides the average.
     Source: `coro:consensus` (printed for S = diag(S_i)).
 

@@ -71,12 +71,11 @@ class TraceBound(Record):
 
 
 class LinearRelease(NamedTuple):
-    """The best linear release z = M y + d, d ~ N(0, noise), of Bᵀθ where W = BBᵀ.
+    """z = M y + d, d ~ N(0, noise), of Bᵀθ where W = BBᵀ.
 
     map        M (r, m), r = rank W, with M H = Bᵀ.
-    noise      (r, r): (‖M‖_*/s)(MMᵀ)^½, so that tr I_z(Y) = tr Mᵀ noise⁻¹ M = s.
-    root       B (n, r).
-    sampling, privacy, gap: as in `TraceBound`, with cov w for Σ.
+    noise      (r, r): (‖M‖_*/s)(MMᵀ)^½, so that tr I_z(Y) = s.
+    root       B (n, r); sampling, privacy, gap as in `TraceBound`, with cov w for Σ.
     """
 
     map: Array
@@ -97,9 +96,9 @@ def trace_bound(
           = min over MH = Bᵀ of tr MΣMᵀ + ‖M‖_*²/s ,   W = BBᵀ, Σ = (I_y(Hθ))⁻¹
 
     budget        s > 0, or
-    epsilon       of metric privacy (`def:DP`): a probability ratio ≤ e^{ε‖y_k − y_k'‖} at every
-                  distance implies s = Kε² (`prop:DP2Fisher`), K the number of `measurements` y_k,
-                  by default one per row of H. ε-differential privacy at one distance implies none.
+    epsilon       of metric privacy (`def:DP`: a probability ratio ≤ e^{ε‖y_k − y_k'‖} at every
+                  distance): s = Kε² (`prop:DP2Fisher`), K the number of `measurements` y_k, by
+                  default one per row of H. A ratio at one distance implies no bound.
     weight        W (n, n) PSD, by default the identity.
     Guarantees: a lower bound for every admissible mechanism and unbiased estimate, also when only
     E tr I_z(Y) ≤ s holds. Attained by a linear release for Gaussian noise.

@@ -5,7 +5,7 @@ y = Hθ + w is z̃ = LᵀH θ + noise of covariance
 
     V = LᵀΣL + I = C Cᵀ ,      G = C⁻¹LᵀH ,      PI = GᵀG .
 
-S and Σ may be singular. Where rounding loses the "+ I" (‖LᵀΣL‖ beyond 1e15) an error is raised.
+S and Σ may be singular. NumericalFailure where rounding loses the "+ I".
 """
 
 from __future__ import annotations
@@ -210,9 +210,9 @@ def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> Informa
 def uncorrelated(level: PSD, covariance: PSD) -> PSD:
     """The same S with a factor L for which LᵀΣL is diagonal, Σ the covariance of the measurements.
 
-    With a correlated S measurements cannot be clipped one by one: I_z(y) = DSD, D = diag(inside),
-    is not ≤ S. The coordinates of Lᵀy can (L D Lᵀ ≤ LLᵀ), each with a likelihood of its own.
-    L = L₀Q, Q the right singular vectors of Σ^{½}L₀. O(m³); by blocks where Σ is diagonal.
+    With a correlated S measurements cannot be clipped one by one (DSD, D = diag(inside), is not
+    ≤ S). The coordinates of Lᵀy can: L D Lᵀ ≤ LLᵀ. L = L₀Q, Q the right singular vectors of
+    Σ^{½}L₀.
 
     >>> from privest.linalg import psd
     >>> found = uncorrelated(psd([[2.0, 1.0], [1.0, 2.0]], "S"), psd([1.0, 1.0], "Σ"))

@@ -53,14 +53,11 @@ def every_step(rows: Array, ends: Index, first: int) -> Array:
         sums = _sums(*_between(rows, ends, start, stop))
         sums += total[:, :, None]
         total = sums[:, :, -1].copy()
-        found = _inverses(sums)
-        if found is not None:
-            result[:, :, start:stop] = found
-            continue
-        before = int(ends[start - 1]) if start else 0
-        front = np.asarray(np.linalg.qr(np.concatenate([front, rows[seen:before]]), mode="r"))
-        front = _fill(rows, ends, result, front, start, stop)
-        seen = int(ends[stop - 1])
+        if not _invert(sums, result[:, :, start:stop]):
+            before = int(ends[start - 1]) if start else 0
+            front = np.asarray(np.linalg.qr(np.concatenate([front, rows[seen:before]]), mode="r"))
+            front = _fill(rows, ends, result, front, start, stop)
+            seen = int(ends[stop - 1])
     return result.transpose(2, 0, 1)
 
 
@@ -76,14 +73,13 @@ def _fill(rows: Array, ends: Index, result: Array, front: Array, start: int, sto
     before = substitute(end, front.T, transposed=True)
     sums = _sums(substitute(end, new.T, transposed=True).T, local)
     sums += (before @ before.T)[:, :, None]
-    found = _inverses(sums)
-    if found is None:
+    found = result[:, :, start:stop]
+    if not _invert(sums, found):
         middle = (start + stop) // 2
         front = _fill(rows, ends, result, front, start, middle)
         return _fill(rows, ends, result, front, middle, stop)
-    found = np.matmul(back, np.tensordot(back, found, 1))
+    found[...] = np.matmul(back, np.tensordot(back, found, 1))
     _mirror(found)
-    result[:, :, start:stop] = found
     return end
 
 
@@ -115,11 +111,11 @@ def _mirror(matrices: Array) -> None:
         matrices[:i, i] = matrices[i, :i]
 
 
-def _inverses(sums: Array) -> Array | None:
-    """Inverses (n, n, c), by Cholesky in the place of the sums; None beyond `INFLATION`."""
+def _invert(sums: Array, found: Array) -> bool:
+    """Inverses of sums (n, n, c), which are destroyed, into `found`; False beyond `INFLATION`."""
     n = len(sums)
     size = np.einsum("jjc->jc", sums).copy()
-    inverse, found = np.zeros_like(sums), np.empty_like(sums)  # of L, of LLᵀ
+    inverse = np.zeros_like(sums)  # of L
     with np.errstate(all="ignore"):  # NaN is beyond it too
         for j in range(n):
             sums[j:, j] /= np.sqrt(sums[j, j])
@@ -134,9 +130,9 @@ def _inverses(sums: Array) -> Array | None:
             for k in range(j, n - 1):
                 found[j, : j + 1] += inverse[k, : j + 1] * inverse[k, j]
             if not (size[j] * found[j, j]).max() <= INFLATION:
-                return None
+                return False
     _mirror(found)
-    return found
+    return True
 
 
 def _require_rank(triangle: Array, step: int) -> None:

@@ -18,10 +18,10 @@ from privest.linalg.tolerances import rounding
 def shorted_root(rows: Array, kept: Flags) -> Array:
     """B (m, m) upper-triangular on the kept entries, zeros elsewhere, with BᵀB = E S_O Eᵀ.
 
-    S = rowsᵀrows, rows (m, m) of any rank, is never formed: the other columns are taken out by
-    Gram-Schmidt, twice. Where no row mixes kept and other entries B is `rows` with zeros. Else B is
-    divided by 1 + 10m^1.5·eps/σ, σ the least singular value of `rows` (columns scaled), so that
-    E BᵀB Eᵀ ≤ S despite rounding where S is regular. O(m³).
+    S = rowsᵀrows, rows (m, m) of any rank: the other columns are taken out by Gram-Schmidt, twice.
+    Where no row mixes kept and other entries B is `rows` with zeros. Else B is divided by
+    1 + 10m^1.5·eps/σ, σ the least singular value of `rows` (columns scaled), so that
+    E BᵀB Eᵀ ≤ S despite rounding. O(m³).
     """
     whole, flags = np.ascontiguousarray(rows, dtype=np.float64), np.asarray(kept, dtype=bool)
     return _shorted(whole.tobytes(), flags.tobytes()).copy()

@@ -10,10 +10,9 @@ With r_i = C Cᵀ, θ̂_i = r_i⁻¹x_i and θ* = r̄⁻¹x̄ the efficient esti
     r̄ = C(I − M)Cᵀ ,  Cᵀe = C⁻¹(δx − δr θ̂_i) + M Cᵀe ,   ‖M‖ ≤ η = ‖ |C⁻¹| Ω |C⁻ᵀ| ‖_F
     √N ‖r̄^½ e‖ ≤ √N √(1 + η)/(1 − η) · ‖ |C⁻¹| (ω + Ω|θ̂_i|) ‖      if η < 1, else nothing is known.
 
-The left side is the distance in standard errors of the efficient estimate, of covariance (N r̄)⁻¹:
-no units, no spectrum of W, any sequence of links. Agents learn ω and Ω by min- and max-consensus in
-at most `Graph.reach` rounds (`network.mpi`). Cholesky solves (r_i + E)θ = x_i with
-|E| ≤ 4(n + 1) eps |C||Cᵀ| (Higham 2002, theorem 10.4); Ω is widened by that.
+The left side is the distance in standard errors of the efficient estimate, of covariance (N r̄)⁻¹,
+for any sequence of links. Cholesky solves (r_i + E)θ = x_i with |E| ≤ 4(n + 1) eps |C||Cᵀ| (Higham
+2002, theorem 10.4); Ω is widened by that.
 """
 
 from __future__ import annotations
@@ -100,8 +99,7 @@ def consensus(
 
     contributions  (x_i, r_i) of every agent, made of its release only (`Sensor.contribution`).
     graph          a Graph, a networkx graph, or `TimeVarying` links.
-    method         "plain", or "chebyshev" (the default where W is fixed): same messages, about √gap
-                   times the rounds.
+    method         "plain", or "chebyshev" (the default where W is fixed): about √gap the rounds.
     weights        W (N, N), dense or sparse, on the edges of the graph; by default Metropolis.
     tolerance      in standard errors of the efficient estimate, for every agent and trial. Double
                    precision reaches 1e-9 with a hundred agents, 1e-7 with 10⁵.
@@ -109,7 +107,6 @@ def consensus(
     Guarantees: |θ̂_i − θ*| ≤ `certified_errors`, whatever the spectrum. `rounds` does not count the
     max-consensus of the certificate, which may run alongside.
     Raises NotIdentifiable if all sensors together do not show θ.
-    Cost: one product W X a round, X (N, trials·n + n(n+1)/2).
     Source: `algo:average`, `thm:eff/fusion` and its time-varying remark; Chebyshev is ours.
     """
     asked = as_positive(tolerance, "tolerance")

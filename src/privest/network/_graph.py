@@ -339,8 +339,8 @@ class TimeVarying:
             its weight a_ij stays with them.
     rng     decides which links fail (a seed or a Generator).
 
-    Every W_k is symmetric and stochastic, so every agent converges to the average (Olshevsky and
-    Tsitsiklis 2009; with loss: with probability one).
+    Every agent converges to the average (Olshevsky and Tsitsiklis 2009; with loss: with probability
+    one).
     """
 
     def __init__(

@@ -66,8 +66,7 @@ class Spectrum:
         plain        ‖x_k − x̄‖ ≤ ρ^k ‖x_0 − x̄‖ ,               ρ = max(|λ_2|, |λ_N|) = 1 − gap
         Chebyshev    ‖x_k − x̄‖ ≤ ‖x_0 − x̄‖ / T_k(1/q) ,        1/q = 1 + 2(1 − λ_2)/(λ_2 − λ_N)
 
-    (Euclidean norm over agents.) Errors of these values cost rounds, never correctness: the
-    certificate does not use them.
+    (Euclidean norm over agents.) The certificate does not use them.
     """
 
     lowest: float

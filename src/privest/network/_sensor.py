@@ -230,9 +230,8 @@ class Sensor:
     matrix  H_i (m_i, n); noise: the distribution of w_i.
     level   S_i of any rank; PrivacyLevel(0.0) is an agent that only passes messages on.
     range   of the measurements, beyond which they are clipped (`mechanism.GaussianMechanism`).
-    All of them are public. A real release has noise of variance 1 + 3g²/4, which `contribution` and
-    `fuse` count. Assumes w_i and e_i independent across sensors and of each other. For non-Gaussian
-    w_i the estimate is unbiased, with the covariance of Σ_i = cov w_i.
+    All of them are public. Assumes w_i and e_i independent across sensors and of each other. For
+    non-Gaussian w_i the estimate is unbiased, with the covariance of Σ_i = cov w_i.
     Source: `algo:average/priv`, whitened: the paper's z_i = S_iy_i + d_i is L_i z̃_i.
 
     >>> import privest as pv

@@ -1,9 +1,8 @@
 """Consensus between real processes: every agent is an MPI rank that talks to its neighbours only.
 
-A rank holds its own contribution and hears those of its neighbours (a distributed-graph
-communicator and its neighbourhood collective). Every wait has a deadline: a rank that died or hangs
-is an error on its neighbours, and through their silence on all. After such an error MPI_Finalize
-may wait for ever: end the process with `os._exit` or `comm.Abort`, or run scripts by
+A distributed-graph communicator and its neighbourhood collective. Every wait has a deadline: a rank
+that died or hangs is an error on its neighbours, and through their silence on all. MPI_Finalize may
+then wait for ever: end the process with `os._exit` or `comm.Abort`, or run scripts by
 `python -m mpi4py script.py`, which aborts.
 """
 

@@ -47,9 +47,9 @@ class NoiseShape:
 
     The paper takes D = c (n/s) A, λ = n/s: more by the factor n tr A/(tr A^½)² ∈ [1, n].
 
-    targets   (r, n): Tθ is released; the identity (`whole`) unless the weight is singular, then Bᵀ.
+    targets   T (r, n): the identity (`whole`) unless the weight is singular, then Bᵀ.
     unit      (r, r) covariance of the noise on Tθ̂ for c = 1.
-    spread    (r, r) T A Tᵀ: the estimate's own covariance for E ψ²/(E ψ')² = 1.
+    spread    T A Tᵀ (r, r).
     weight    λ of the optimal score.
     gram, strength: tr Ã and tr Ã^½; loss: (r, r) L with tr(W·MSE of θ̂) = tr(L·MSE of Tθ̂).
     """

@@ -73,8 +73,8 @@ class OutputPerturbation:
     model      y = Hθ + w with independent w_k of one distribution.
     budget     s in tr I_z(Y) ≤ s, met for K → ∞.
     score      "optimal": ψ* of least loss, for every density.
-               "likelihood": the paper's `algo:mult`; exists where E l''² < ∞, else with a
-               `bandwidth` h: the density is smoothed by N(0, h²) ("best": the h of least loss).
+               "likelihood": `algo:mult`, where E l''² < ∞; else with a `bandwidth` h, the density
+               smoothed by N(0, h²) ("best": the h of least loss).
                "least_squares": tr I_z(Y) = s for every Y. Needs a finite variance.
                "one_step": θ₀ + (E ψ*' ΣHᵀH)⁻¹ Σ ψ*(y_k − H_kθ₀) H_kᵀ, θ₀ the root of the bounded
                ψ₀: continuous in Y, for heavy tails too, and for large K as good as the root.

@@ -1,10 +1,8 @@
-"""Private exposure and public error of an output perturbation: Jacobians, report, simulations.
+"""Private exposure and public error of an output perturbation.
 
-With J = ∂θ̂/∂Y and Gaussian noise of covariance D on Tθ̂,
+    I_z(Y) = JᵀTᵀD⁻¹TJ ,   J = ∂θ̂/∂Y ,   for Gaussian noise of covariance D on Tθ̂
 
-    I_z(Y) = JᵀTᵀD⁻¹TJ ,    tr I_z(Y) = Σ_k [I_z(Y)]_kk .
-
-This number is a function of the private measurements, and so is the distance to a tie (`_roots`).
+tr I_z(Y) is a function of the private measurements, and so is the distance to a tie (`_roots`).
 """
 
 from __future__ import annotations
@@ -36,10 +34,10 @@ class OwnerReport:
     worst      max_k [I_z(Y)]_kk, of the most exposed measurement; the budget is on the sum.
     budget     s.
     second     the second-lowest root of the estimating equation; None: none was found.
-    to_tie     distance to a tie of the two, where θ̂ jumps: the length of a move of all
-               measurements, in deviations of the noise w (interquartile range/1.349).
-    jump       the jump of θ̂ there, in deviations of the privacy noise.
-    too_near   whether that is more than the budget allows for the move: a simulation is refused.
+    to_tie     distance of the measurements to a tie of the two, in deviations of the noise w
+               (interquartile range/1.349).
+    jump       of θ̂ there, in deviations of the privacy noise.
+    too_near   whether that is more than the budget allows: a simulation is refused.
     """
 
     estimate: Array
