@@ -88,8 +88,7 @@ def _described(value: object, raw: AnyArray) -> str:
 def require_finite(array: Array, name: str) -> None:
     """Raise if `array` has a NaN or an infinity, naming the first position.
 
-    One pass when all is well: a sum is finite only if every term is, unless it overflows,
-    which the exact second look then tells apart.
+    A finite sum has finite terms: one pass when all is well; a second look where a sum overflows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(array.sum()):
@@ -179,22 +178,23 @@ def as_flag(value: bool, name: str) -> bool:
 
 def as_flags(value: ArrayLike, name: str, shapes: tuple[tuple[int, ...], ...]) -> Flags:
     """Return `value` as an array of truth values of one of the shapes."""
-    try:
-        flags = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        flags = np.zeros(0)
+    flags = _rectangular(value)
     if flags.dtype != np.bool_ or flags.shape not in shapes:
         wanted = " or ".join(map(str, shapes))
         raise InvalidInput(f"{name} must be truth values of shape {wanted}.")
     return flags
 
 
+def _rectangular(value: ArrayLike) -> AnyArray:
+    try:
+        return np.asarray(value)
+    except ValueError:  # rows of different lengths
+        return np.zeros(0)
+
+
 def as_counts(value: ArrayLike, name: str, *, least: int) -> tuple[int, ...]:
     """Return `value` as whole numbers of at least `least`, one or more of them."""
-    try:
-        listed = np.asarray(value)
-    except ValueError:  # rows of different lengths
-        listed = np.zeros(0)
+    listed = _rectangular(value)
     if listed.ndim != 1 or listed.dtype.kind not in "iu" or not listed.size or listed.min() < least:
         raise InvalidInput(f"{name} must be a list of whole numbers ≥ {least}, and not empty.")
     return tuple(listed.tolist())

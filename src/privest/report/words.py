@@ -210,8 +210,6 @@ WORDS: dict[str, str] = {
     "column alone, {alone:down}; without that person's row, {before:near}.",
     "guess_stream": "From all steps a reader guesses one measurement with sd {after:down}; without "
     "its own step, {others:down}; without the stream, {before:near}.",
-    "guess_steps": "From all steps a reader guesses one measurement with sd {after:down}; without "
-    "the stream, {before:near}.",
     "unbiased_steps": "A guess of one measurement from the release that is unbiased for every "
     "value has sd at least {least:down}.",
     "pair": "Between two equally likely values, as far apart as people with equal features "
