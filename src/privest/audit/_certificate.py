@@ -31,6 +31,7 @@ from privest.audit._terms import (
     Draws,
     Finding,
     Look,
+    Sampler,
     Stated,
     as_audited,
     as_domain,
@@ -191,7 +192,11 @@ def certify(
         return _of_release(release_checks(audited, S, look), look.confidence)  # type: ignore[arg-type]
     if method != "samples" and isinstance(audited, Mechanism) and has_density(audited):
         return _by_density(audited, S, replace(look, domain=as_domain(domain, S.size)))
-    if method == "density" or domain is not None:
+    return _by_samples(audited, S, look, refused=method == "density" or domain is not None)
+
+
+def _by_samples(audited: Mechanism | Sampler, S: PSD, look: Look, *, refused: bool) -> Certificate:
+    if refused:
         raise InvalidInput(
             "samples alone have no density to search on a domain: name vectors with search=."
         )

@@ -196,10 +196,22 @@ def drawn_as_stated(
     inputs = np.concatenate([span.low + (span.high - span.low) * parts, named, [seen.at]])
     look = _Look(channel, max(samples // COSTLY, 2) if costly else samples)
     found = [wrong for u in np.unique(inputs).tolist() if (wrong := look.at(u, rng)) is not None]
+    contradicts = _contradiction(look, span, found, rng, seen.constant)
+    if contradicts is not None:
+        return contradicts
+    if not look.inputs:
+        return Drawn(BLUNT, examined=False)
+    return Drawn(look.power(span), power=look.excess())
+
+
+def _contradiction(
+    look: _Look, span: Span, found: list[Wrong], rng: np.random.Generator, shift: bool
+) -> Drawn | None:
+    """Errors at single inputs, or of draws over the whole range."""
     equal = {wrong.u for wrong in found if wrong.same}
     other = next((wrong for wrong in found if not wrong.same), None)
     if other is None:
-        came_out, other = look.over(span, rng, seen.constant)
+        came_out, other = look.over(span, rng, shift)
         equal |= came_out
     if len(equal) > 1:
         said = (
@@ -207,13 +219,11 @@ def drawn_as_stated(
             "information is infinite, whatever its density says."
         )
         return Drawn(said, min(equal, key=abs), exact=True)
-    if other is not None or found:
-        wrong = other or found[0]
-        said = f"Its sampler contradicts its density at input {wrong.u:.6g}: {wrong.what}"
-        return Drawn(said, wrong.u)
-    if not look.inputs:
-        return Drawn(BLUNT, examined=False)
-    return Drawn(look.power(span), power=look.excess())
+    wrong = other or next(iter(found), None)
+    if wrong is None:
+        return None
+    said = f"Its sampler contradicts its density at input {wrong.u:.6g}: {wrong.what}"
+    return Drawn(said, wrong.u)
 
 
 class _Look:
