@@ -34,7 +34,7 @@ from privest.report.describe import describe
 from privest.report.numbers import down, near
 from privest.report.page import parts_html
 from privest.report.sections import Part, Sentence, Table
-from privest.report.slider import epsilon_of, epsilon_text, require_epsilon
+from privest.report.slider import epsilon_of, epsilon_of_amount, epsilon_text, require_epsilon
 from privest.workflow.account import Spending
 from privest.workflow.plan import Plan
 
@@ -185,7 +185,7 @@ def _epsilon(
     if not amount or amount < 0:
         return "none"
     try:
-        return f"ε = {rounded(epsilon_of(plan, amount, unit) or 0.0)}"
+        return f"ε = {rounded(epsilon_of_amount(plan, amount, unit) or 0.0)}"
     except PrivestError:  # so small that it has no ε
         return "almost none"
 

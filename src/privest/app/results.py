@@ -24,7 +24,7 @@ from privest.report.describe import describe, fits_of
 from privest.report.findings import mean_sentence
 from privest.report.page import parts_html
 from privest.report.sections import Chart, Part, Section, Sentence, Table
-from privest.report.slider import epsilon_of, epsilon_text
+from privest.report.slider import epsilon_of, epsilon_of_amount, epsilon_text
 from privest.workflow.document import TableRelease, read_release
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import Plan
@@ -186,9 +186,9 @@ def _epsilon_of(release: TableRelease, cost: Cost | None = None) -> str:
     if cost is not None and len(release.columns) > 1:
         return "–"
     found = epsilon_of(release)
-    if cost is not None:
+    if cost is not None and found is not None:
         unit = "level" if cost.mu2 is None else "mu2"
-        found = epsilon_of(release, _counted(cost, unit), unit)
+        found = epsilon_of_amount(release, _counted(cost, unit), unit)
     return "unlimited" if found is None else epsilon_text(found)
 
 
@@ -235,9 +235,9 @@ def _balance(account: Account) -> tuple[Fraction | None, Fraction | None, str]:
 def _left_of(release: TableRelease, budget: float, left: float, unit: str) -> str:
     if len(release.columns) > 1 or release.limits(release.column) is None:
         return ""
-    values = {"limit": epsilon_of(release, budget, unit)}
+    values = {"limit": epsilon_of_amount(release, budget, unit)}
     if left > 0:
-        values["epsilon"] = epsilon_of(release, left, unit)
+        values["epsilon"] = epsilon_of_amount(release, left, unit)
     return Sentence("history_left" if left > 0 else "history_none", values).text
 
 

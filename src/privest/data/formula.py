@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from privest.data.cells import meant
@@ -57,9 +58,9 @@ class FormulaFeatures(Design):
 
     def __post_init__(self) -> None:
         _require_size(self.terms)
-        factors = list(dict.fromkeys(one for term in self.terms for one in term))
+        factors = list(dict.fromkeys(chain.from_iterable(self.terms)))
         lists = {one.column: one.listed for one in factors if isinstance(one, Category)}
-        columns = tuple(dict.fromkeys(name for one in factors for name in one.columns))
+        columns = tuple(dict.fromkeys(chain.from_iterable(one.columns for one in factors)))
         numbers = {name for one in factors if isinstance(one, Number) for name in one.columns}
         both = sorted(numbers & set(lists))
         if both:
@@ -237,9 +238,9 @@ def _require_size(terms: Sequence[Term]) -> None:
 
 def _targets(left: Sequence[Term]) -> tuple[tuple[str, ...], str]:
     """The private columns, and "log" where all of them stand in a logarithm."""
-    plain = [t[0] for t in left if len(t) == 1 and t[0].columns == (getattr(t[0], "label", ""),)]
-    logs = [t[0] for t in left if len(t) == 1 and isinstance(t[0], Number) and t[0].logarithm]
-    found = logs or plain
+    numbers = [t[0] for t in left if len(t) == 1 and isinstance(t[0], Number)]
+    logs = [one for one in numbers if one.logarithm]
+    found = logs or [one for one in numbers if one.columns == (one.label,)]
     if not left or len(found) < len(left):
         raise InvalidInput(
             "formula: left of ~ stand the private columns, all as they are or all in a logarithm: "

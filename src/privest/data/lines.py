@@ -132,13 +132,13 @@ def csv_records(
     if len(set(names)) < len(names):
         raise InvalidInput("two columns of the first line have the same name.")
     require_names(names, "the input")
+    return _named(rows, names), names or None
 
-    def records() -> Records:
-        for line, cells in rows:
-            require_width(cells, names, line)
-            yield line, dict(zip(names, cells))
 
-    return records(), names or None
+def _named(rows: Cells, names: Sequence[str]) -> Records:
+    for line, cells in rows:
+        require_width(cells, names, line)
+        yield line, dict(zip(names, cells))
 
 
 def require_names(names: Sequence[str], where: str) -> None:

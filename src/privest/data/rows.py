@@ -72,7 +72,7 @@ def read_rows(
         except InvalidInput as error:
             raise InvalidInput(f"{source.name}, {error}") from None
         y = [np.asarray(columns[name]) for name in targets]
-        values = np.column_stack(y) if y else np.empty((len(line), 0))
+        values = np.column_stack([np.empty((len(line), 0)), *y])
         return Block(H, values, line, dropped, {name: columns[name] for name in others})
 
     return _gathered(whole, made)

@@ -79,27 +79,27 @@ def _delta(terms: Terms) -> float:
     return 0.0 if terms.distribution.pure else terms.privacy.delta or DELTA
 
 
-def epsilon_of(terms: Terms, amount: float | None = None, unit: str = "level") -> float | None:
-    """ε over the whole range, as stated or by the level; None without a range.
-
-    amount: of another release of one column, in a unit of its account (`Terms.counted`).
-    """
+def epsilon_of(terms: Terms) -> float | None:
+    """ε over the whole range, as stated or by the level; None without a range."""
     if any(terms.limits(column) is None for column in terms.columns):
         return None
-    if amount is None and terms.privacy.epsilon is not None and terms.privacy.sensitivity is None:
+    if terms.privacy.epsilon is not None and terms.privacy.sensitivity is None:
         return terms.privacy.epsilon
+    return terms.over_the_range(_delta(terms)).epsilon
+
+
+def epsilon_of_amount(terms: Terms, amount: float, unit: str = "level") -> float | None:
+    """ε of another release of one column that takes this much of its account (`Terms.counted`)."""
     delta = _delta(terms)
-    if amount is not None and unit == "mu2":
+    if unit == "mu2":
         return gdp.epsilon_of(math.sqrt(amount), delta)
-    if amount is not None and terms.splits:  # with the same squares; the grid's part does not grow
+    if terms.splits:  # with the same squares; the grid's part does not grow
         own = terms.splits[0]
         grid = 0.0 if own.mu is None or own.pilot else own.stated - own.mu
         mu = grid + (own.stated - grid) * math.sqrt(amount / own.exposure)
         return gdp.epsilon_of(mu, delta)
     whole = terms.over_the_range(delta)
-    if amount is not None:
-        whole = replace(whole, columns=(replace(whole.column, level=amount),))
-    return whole.epsilon
+    return replace(whole, columns=(replace(whole.column, level=amount),)).epsilon
 
 
 def at_epsilon(plan: Plan, epsilon: float) -> Plan:
@@ -115,7 +115,7 @@ def epsilon_for(plan: Plan, error: float, of: str) -> float:
     errors = planned_errors(plan)[0]
     level = plan.level_for(error, of, CONFIDENCE, alone=errors.alone)
     if not plan.splits:
-        return max(epsilon_of(plan, level) or 0.0, LEAST)
+        return max(epsilon_of_amount(plan, level) or 0.0, LEAST)
     least, most = LEAST, 2 * MOST  # beyond MOST it is refused
     while most / least > 1 + EXACT:
         middle = math.sqrt(least * most)
