@@ -87,12 +87,12 @@ class Method:
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """An estimator that is linear in z."""
+    """An estimator that is linear in z: z @ matrix, (q, n)."""
 
-    function: Estimator
+    matrix: Array
 
     def __call__(self, z: Array) -> Array:
-        return self.function(z)
+        return z @ self.matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,12 +110,9 @@ class Likely:
 def _gaussian(model: pv.LinearModel, s: float) -> Pair:
     """The optimal mechanism with weighted least squares (`optM`, `optEst`)."""
     kernel = whitening(pv.PrivacyLevel(s).for_size(model.readings), model.covariance)
-    rows = kernel.rows(model.matrix)
-
-    def estimate(z: Array) -> Array:
-        return np.asarray(least_squares(rows, kernel.whiten(z.T))[0].T)
-
-    return GaussianMechanism(s, model.readings), Linear(estimate)
+    white = kernel.whiten(np.eye(model.readings))
+    matrix = least_squares(kernel.rows(model.matrix), white)[0].T
+    return GaussianMechanism(s, model.readings), Linear(matrix)
 
 
 def _likelihood(kind: str | type[Channel], model: pv.LinearModel, s: float) -> Pair:
@@ -127,11 +124,8 @@ def _likelihood(kind: str | type[Channel], model: pv.LinearModel, s: float) -> P
 
 def _linear(name: str, model: pv.LinearModel, s: float) -> Pair:
     """Noise on the measurements, then least squares as if there were none."""
-
-    def estimate(z: Array) -> Array:
-        return np.asarray(least_squares(model.matrix, z.T)[0].T)
-
-    return calibrate(name, s, model=model), Linear(estimate)
+    matrix = least_squares(model.matrix, np.eye(model.readings))[0].T
+    return calibrate(name, s, model=model), Linear(matrix)
 
 
 def _output(name: str, model: pv.LinearModel, s: float) -> Pair:
@@ -139,7 +133,7 @@ def _output(name: str, model: pv.LinearModel, s: float) -> Pair:
     mechanism = calibrate(name, s, model=model, on="estimate")
     values, vectors = np.linalg.eigh(model.matrix.T @ model.matrix)
     back = (vectors / np.sqrt(values)) @ vectors.T  # (HᵀH)^-½
-    return mechanism, Linear(lambda z: np.asarray(z @ back))
+    return mechanism, Linear(back)
 
 
 WAYS: dict[str, tuple[Callable[[str, pv.LinearModel, float], Pair], str]] = {

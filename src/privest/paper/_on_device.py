@@ -52,7 +52,7 @@ def squared_errors_there(
     xp, model = where.xp, setting.model
     mechanism, estimate = pair_of(method, model, s)
     draw, further = _sampler(mechanism, method)
-    solve = _solver(estimate, method, mechanism, where)
+    solve = _solver(estimate, method, where)
     places = model.readings + further
     step = min(trials, AT_ONCE, where.block(ARRAYS * places) if where.remote else AT_ONCE)
     mean, theta = xp.asarray(model.matrix @ setting.theta), xp.asarray(setting.theta)
@@ -66,12 +66,9 @@ def squared_errors_there(
     return errors
 
 
-def _solver(
-    estimate: object, method: Method, mechanism: Mechanism, where: Backend
-) -> Callable[[Array], Array]:
+def _solver(estimate: object, method: Method, where: Backend) -> Callable[[Array], Array]:
     if isinstance(estimate, Linear):
-        # What a linear estimator does to the unit vectors is all it does.
-        matrix = where.xp.asarray(estimate(np.eye(mechanism.outputs)))
+        matrix = where.xp.asarray(estimate.matrix)
         return lambda z: z @ matrix
     if isinstance(estimate, Likely):
         H, likelihood = estimate.matrix, estimate.likelihood
