@@ -103,7 +103,7 @@ def _mean(source, times=300):
         variance, freedom = released.chosen()
         assert freedom[0] > 30
         found.append((released.estimate[0] - 1, 1.96 * math.sqrt(variance[0])))
-    planned = aggregate.planned_errors(design, own, limits, 1.0)["total"][0]
+    planned = aggregate.planned_errors(design, own, limits, 1.0)[1][0]
     noise = math.sqrt(design.noise[0] / own.level)
     return *np.array(found).T, planned, noise
 

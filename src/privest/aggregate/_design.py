@@ -95,7 +95,7 @@ class SumDesign:
         return partial(_shares, self.inverse, self.noise)
 
     def efficiency(self, level: float, variance: float | None) -> float:
-        """At least this share of the best (det)^(1/n) that any level with S_ii ≤ c has, proved."""
+        """A proved lower bound on (det/best)^(1/n) among all levels with S_ii ≤ c."""
         sigma2 = 0.0 if variance is None else variance
         B = math.sqrt(level) * self.sums.cross
         own = B.T @ np.linalg.solve(np.eye(len(B)) + sigma2 * level * self.sums.gram, B)
@@ -296,19 +296,14 @@ def level_for_errors(design: SumDesign, variance: float, errors: dict[int, float
 
 def planned_errors(
     design: SumDesign, own: Split, limits: Range, variance: float | None
-) -> dict[str, Array]:
-    """Standard errors by noise, by residuals (NaN: σ² unknown), of both, and rel_j of their own."""
+) -> tuple[Array, Array, Array | None]:
+    """Standard errors by noise, and with residuals (NaN: σ² unknown); rel_j of the squares."""
     noise = NOISE * design.noise / own.level
-    sampling = design.sampling * (math.nan if variance is None else variance)
-    total = noise + sampling
-    return {
-        "privacy": np.sqrt(noise),
-        "classical": np.sqrt(sampling),
-        "total": np.sqrt(total),
-        "relative": np.zeros(len(total))
-        if own.kind == "none"
-        else noise_of_squares(design, own, squares_scale(design, own, limits)) / total,
-    }
+    total = noise + design.sampling * (math.nan if variance is None else variance)
+    relative = None
+    if own.kind != "none":
+        relative = noise_of_squares(design, own, squares_scale(design, own, limits)) / total
+    return np.sqrt(noise), np.sqrt(total), relative
 
 
 def sum_covariance(cross: Array, gram: Array, level: float, variance: Array) -> Array:
@@ -352,8 +347,8 @@ def _width(limits: Range) -> float:
 def kappa(M: Array, share: float) -> Array:
     """κ(M): the largest scale of squares beside sums with the share 1 − ω of μ², times R²/μ.
 
-    κ² = min over 0 < d ≤ 1 of (1 − (1−ω)d²)/(d²(2M−d)²): two values d·R apart, one of them at the
-    end farther from the fitted mean m, M = ½ + |m − middle|/R.
+    κ² = min over 0 < d ≤ 1 of (1 − (1−ω)d²)/(d²(2M−d)²): two values d·R apart, M = ½ + |m −
+    middle|/R at the fitted mean m.
     """
     place = np.ceil(np.clip((np.asarray(M) - 0.5) * 2, 0, 1) * STEPS).astype(int)
     return np.asarray(_kappas(share)[place])

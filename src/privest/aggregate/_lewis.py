@@ -36,10 +36,7 @@ BLOCK = 2**13  # rows: of ten features they stay in the inner caches
 
 
 class FeatureRows:
-    """Blocks of H, (rows, n) each, read many times: in memory, beyond 256 MB in a temporary file.
-
-    A private value is never written to a temporary file.
-    """
+    """Blocks of H, (rows, n), read many times: in memory, beyond 256 MB in a temporary file."""
 
     def __init__(self, n: int, blocks: Iterable[Array] = (), *, in_memory: int = IN_MEMORY) -> None:
         self.n, self.count, self.in_memory = n, 0, in_memory
@@ -126,7 +123,7 @@ def lewis_weights(rows: FeatureRows, triangle: Array) -> RowWeights:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Public sums over the rows: what the accuracy of a release follows from.
+    """Public sums over the rows.
 
     cross     B = Σ ℓ_i x_iᵀ. gram: Σ ℓ_i ℓ_iᵀ. features: HᵀH. sizes: (n,) Σ |ℓ_ij|.
     distinct  different rows, up to n + 1.
@@ -187,9 +184,9 @@ def most_information(over: Weighted, sums: Sums, level: float, variance: float) 
     log det PI is concave in S (theory.md 8): with PI = HᵀL̃V⁻¹L̃ᵀH, V = I + σ²L̃ᵀL̃, L̃ = √c·L,
     F = (H − σ²L̃V⁻¹L̃ᵀH)·chol(PI⁻¹),
 
-        ln det PI(S) ≤ ln det PI + c·Σp_i − ‖FᵀL̃‖²    for any p with λmax(Fᵀ diag(1/p) F) ≤ 1.
+        ln det PI(S) ≤ ln det PI + c·Σp_i − ‖FᵀL̃‖²    for any p with λmax(Fᵀ diag(1/p) F) ≤ 1,
 
-    p is that of the Lewis weights of F. ln det HᵀH/σ², without privacy, is another bound.
+    here that of the Lewis weights of F. ln det HᵀH/σ² is another bound.
     """
     B, N = math.sqrt(level) * sums.cross, level * sums.gram
     V = np.eye(len(B)) + variance * N

@@ -34,7 +34,7 @@ class SumRelease:
 
     sums      z; `squares`: t (None: they were not released), of scale k.
     estimate  θ̂. variance: v_j. freedom: ν_j of Student's t.
-    widest    variance that no table with this range exceeds: b_j/c₁ + a_j·R²/4.
+    widest    b_j/c₁ + a_j·R²/4, the largest variance with this range.
     """
 
     sums: Array
@@ -156,7 +156,7 @@ def _person_squares(
 ) -> tuple[float, Over, Array]:
     """k, the entries of Σ u_P u_Pᵀ (off the diagonal times √2), u_P = Σ ℓ_i r_i, and their bound.
 
-    ‖u_P‖ ≤ r_P = R·Σ‖ℓ_i‖M_i, and ‖A − B‖ ≤ √2·r² for A, B ≥ 0 of that size (curator.md §5).
+    ‖A − B‖ ≤ √2·r² for A, B ≥ 0 of norm r² (curator.md §5), r = R·max_P Σ‖ℓ_i‖M_i.
     """
     assert design.persons is not None
     limits, n = rows.limits, design.rows.n

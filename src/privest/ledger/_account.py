@@ -273,10 +273,9 @@ class Account:
         )
 
     def source_at(self, level: PrivacyLevel | StreamLevel) -> LedgerSource:
-        """Noise for `release(y, account=)` at a level, paid in information.
+        """Noise for `release(y, account=)` at a level, paid in information, from index 0 on.
 
-        The first measurement is index 0: the same release again is sent as it was, one at another
-        level counts beside it.
+        The same release again is sent as it was; one at another level counts beside it.
         """
         costs: Costs = (
             partial(_steps_cost, level) if isinstance(level, StreamLevel) else cost_of(level)

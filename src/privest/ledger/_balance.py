@@ -332,16 +332,14 @@ def amount_spent(budget: Budget, revealed: Revealed, trace: Fraction | None) -> 
 
 def amount_left(budget: Budget, revealed: Revealed, trace: Fraction | None) -> Amount:
     """The rest of the limits; None for units without a limit or of which nothing is known."""
-    spent, square = amount_spent(budget, revealed, trace), None
-    if budget.mu is not None:
-        square = budget.mu**2
+    spent = amount_spent(budget, revealed, trace)
     limits = {
-        "level": budget.level, "trace": budget.trace, "mu2": square, "rho": budget.rho,
-        "epsilon": budget.epsilon,
+        "level": budget.level, "trace": budget.trace, "rho": budget.rho, "epsilon": budget.epsilon,
+        "mu2": None if budget.mu is None else budget.mu**2,
     }  # fmt: skip
-    used = {unit: getattr(spent, unit) for unit in limits}
-    left = {
-        unit: None if limit is None or used[unit] is None else limit - used[unit]
-        for unit, limit in limits.items()
-    }
+    left: dict[str, Any] = dict.fromkeys(limits)
+    for unit, limit in limits.items():
+        used = getattr(spent, unit)
+        if limit is not None and used is not None:
+            left[unit] = limit - used
     return replace(spent, **left)

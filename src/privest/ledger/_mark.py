@@ -59,7 +59,7 @@ def marks_folder(given: str | os.PathLike[str] | None = None) -> Path:
 
 
 def path_hash(path: Path) -> str:
-    """The name of a place: marks of one user may be seen by others, paths need not."""
+    """The name of a place, which others may see."""
     return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()
 
 
@@ -104,10 +104,7 @@ class MarkFile:
             return None
 
     def advance(self, sequence: int, digest: str, instance: str) -> None:
-        """Entry `sequence` is on disk: the mark goes there, unless it is beyond already.
-
-        It is forced to disk either way: its writer may have been killed before that.
-        """
+        """The mark goes to entry `sequence`, unless it is beyond already, and is forced to disk."""
         try:
             descriptor = os.open(self.path, os.O_RDWR)
         except OSError as error:
@@ -214,10 +211,7 @@ class Guard:
 
     @contextlib.contextmanager
     def spending(self) -> Iterator[None]:
-        """A transaction that spends, or finds what was; then entry and mark are on disk.
-
-        A process may have been killed between the two: the mark is written in any case.
-        """
+        """A transaction that spends, or finds what was; then entry and mark are on disk."""
         with self.store.writing():
             instance = self.require()
             yield

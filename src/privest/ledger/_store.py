@@ -401,8 +401,7 @@ def create(
 ) -> None:
     """A new ledger with its first entry, there whole or not at all.
 
-    `ready` is called with the file before it gets its name. Raises FileExistsError where another
-    process was quicker.
+    `ready` is called with the file before it gets its name. Raises FileExistsError.
     """
     make_folder(path)
     require_local(path.parent)
@@ -480,7 +479,7 @@ def complaints(path: Path) -> Iterator[None]:
 
 
 def file_system(path: Path) -> str | None:
-    """The kind of file system that holds a path; None where the system does not tell (no Linux)."""
+    """The kind of file system that holds a path; None where there is no Linux."""
     try:
         lines = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

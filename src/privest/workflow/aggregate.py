@@ -97,12 +97,9 @@ class Aggregate:
         )
         if level is not None:
             own = replace(own, level=level)
-        found = planned_errors(design, own, plan.summed(column), variance)
+        privacy, total, relative = planned_errors(design, own, plan.summed(column), variance)
         least = standard_errors(plan.shape) * math.sqrt(math.nan if variance is None else variance)
-        return PlannedErrors(
-            scale * least, scale * found["privacy"], scale * found["total"],
-            None if own.kind == "none" else found["relative"],
-        )  # fmt: skip
+        return PlannedErrors(scale * least, scale * privacy, scale * total, relative)
 
     def require_name(self, table: Path) -> None:
         from privest.workflow.document import TABLES

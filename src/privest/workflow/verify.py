@@ -17,7 +17,7 @@ from privest.ledger import Entry, Head, Ledger
 from privest.reading import counted, read_fields, read_text
 from privest.records import Record
 from privest.stream_file import CheckedLines, check_lines
-from privest.workflow.document import TABLES, TableRelease, read_release
+from privest.workflow.document import TABLES, LedgerPlace, TableRelease, read_release
 
 BEYOND = "how the noise was drawn, and on which values"
 
@@ -116,14 +116,22 @@ def _require_entry(found: TableRelease, ledger: Ledger) -> None:
     ledger.verify(Head(place.ledger, place.sequence, place.hash))
     if not ledger.check(found.signed_text, found.signature):
         raise InvalidInput(f"the signature of {found.path} is not one of {path}.")
+    _require_same(found, place, ledger)
+
+
+def _require_same(found: TableRelease, place: LedgerPlace, ledger: Ledger) -> None:
     entry = next(e for e in ledger.history(place.subject) if e.sequence == place.sequence)
     written = ledger.written(entry)
     words = None if written is None else written.integers[:4].astype("<i8").tobytes().hex()
     level = None if entry.cost is None else entry.cost.information
     if words != found.sha256 or (entry.start, entry.stop) != (0, found.charged):
-        raise InvalidInput(f"entry {place.sequence} of {path} is not of the table {found.path}.")
+        raise InvalidInput(
+            f"entry {place.sequence} of {ledger.path} is not of the table {found.path}."
+        )
     if level != found.information:
-        raise InvalidInput(f"entry {place.sequence} of {path} is not of the level of the header.")
+        raise InvalidInput(
+            f"entry {place.sequence} of {ledger.path} is not of the level of the header."
+        )
 
 
 class _Charged:
