@@ -95,7 +95,7 @@ def design(plan_file: PlanFile, aim: Aim) -> None:
     wanted = _wanted(aim, spec)
     if aim.equalised and not wanted:
         raise InvalidInput("--equalised goes with --standard-error.")
-    rows = held_rows(spec, None, aim.groups)
+    rows = held_rows(spec, aim.groups)
     plan = _base(spec, free=bool(wanted) or aim.budget is not None)
     assert plan.column.residual_variance is not None
     model = LinearModel(rows.H, plan.column.residual_variance, names=plan.names)

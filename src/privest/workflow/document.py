@@ -560,11 +560,11 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
     privacy = ("form", "level_column", "delta", "range", "within", "pilot")
     pairs: dict[str, tuple[object, object]] = {
         "target": (plan.model.target, release.model.target),
+        **{name: (getattr(own, name), getattr(other, name)) for name in privacy},
         "set of coefficients": (plan.names, release.names),
         "level or residual variance": (plan.columns, release.columns),
         "distribution": (plan.distribution, release.distribution),
         "sensitivity": (plan.record, release.record),
-        **{name: (getattr(own, name), getattr(other, name)) for name in privacy},
         "model": (plan.model, release.model),
     }
     for what, (planned, released) in pairs.items():

@@ -341,27 +341,26 @@ class HeldRows:
 
     H: Array
     lines: Index
-    groups: Index | None
     dropped: int
+    groups: Index | None = None
     labels: tuple[str, ...] = ()
 
 
-def held_rows(spec: Spec, data: object, groups: str | None) -> HeldRows:
+def held_rows(spec: Spec, groups: str | None) -> HeldRows:
     if groups is not None and groups in spec.targets:
         raise InvalidInput(
             f"{groups!r} is the target, which is private: groups are of a public column."
         )
-    source = open_source(spec.data if data is None else data, spec.format)
     # A column that is a feature too is read as the model needs it.
     beside = {} if groups is None else {groups: groups not in spec.design.columns}
-    blocks = list(_blocks(spec, source, beside))
+    blocks = list(_blocks(spec, open_source(spec.data, spec.format), beside))
     H, lines = (np.concatenate([getattr(one, name) for one in blocks]) for name in ("H", "line"))
-    label, names = None, dict[str, int]()
-    if groups is not None:
-        cells = [_group_name(cell) for block in blocks for cell in block.beside[groups].tolist()]
-        names = {name: place for place, name in enumerate(dict.fromkeys(cells))}
-        label = np.array([names[cell] for cell in cells])
-    return HeldRows(H, lines, label, sum(block.dropped for block in blocks), tuple(names))
+    dropped = sum(block.dropped for block in blocks)
+    if groups is None:
+        return HeldRows(H, lines, dropped)
+    cells = [_group_name(cell) for block in blocks for cell in block.beside[groups].tolist()]
+    names = {name: place for place, name in enumerate(dict.fromkeys(cells))}
+    return HeldRows(H, lines, dropped, np.array([names[x] for x in cells]), tuple(names))
 
 
 def _group_name(value: object) -> str:
