@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from privest.estimator._rls import PrivateRLS as PrivateRLS
     from privest.estimator._stream_conclusion import StreamConclusion as StreamConclusion
     from privest.estimator._stream_conclusion import conclude as conclude
-    from privest.estimator._sums import estimate_sums as estimate_sums
     from privest.estimator.inference._errors import pooled_variance as pooled_variance
     from privest.estimator.inference._errors import reference_fit as reference_fit
     from privest.estimator.likelihood._clipped import clipped_moments as clipped_moments
@@ -40,7 +39,6 @@ else:
         "inference._errors": "pooled_variance reference_fit",
         "_rls": "PrivateRLS",
         "_stream_conclusion": "StreamConclusion conclude",
-        "_sums": "estimate_sums",
         "likelihood._clipped": "clipped_moments",
         "result": "Estimate",
     })  # fmt: skip

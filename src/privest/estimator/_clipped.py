@@ -52,7 +52,6 @@ class ClippedRows(NamedTuple):
     """Rows of a clipped release: h_k (rows, n), z_k in the units of y; NaN: missing.
 
     `variance` σ² (c_k where σ² is unknown), `level` s, `low` and `high` are numbers or one a row.
-    Where S is correlated, rows are the coordinates of u = Lᵀy, with s = 1.
     """
 
     H: ArrayLike
@@ -366,10 +365,7 @@ class _Expected:
 
 
 class _Sums:
-    """Rows read again and again: sums at (θ, ψ), or at θ alone where σ² is `known`.
-
-    θ is in the units of `back`, ψ in those of `unit`: least squares has about unit variance.
-    """
+    """Sums at (θ, ψ), or at θ alone where σ² is `known`, in units of their errors at the start."""
 
     def __init__(
         self, source: Source, noise: float, known: bool, reference: Reference | None

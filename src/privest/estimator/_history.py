@@ -38,10 +38,7 @@ BOTH_ENDS = 2 * UPPER - 1  # of an interval whose upper end is the limit
 
 @dataclass(frozen=True)
 class NoiseLimit(Record):
-    """σ̂² and its upper 90% limit, with which measurements are predicted.
-
-    growth  how many times larger the covariance of θ̂ is at the limit.
-    """
+    """σ̂², its upper 90% limit, and how many times larger cov θ̂ is at the limit (`growth`)."""
 
     variance: float
     upper: float
@@ -105,10 +102,7 @@ class _History:
 
 
 class ClippedHistory(_History):
-    """Releases of clipped measurements: z_k = z̃_k/c_k, c_k² ≤ s_k the level that was met.
-
-    The ends are multiples of the grid within the range. `unknown`: σ² is, and is 1 here.
-    """
+    """Releases of clipped measurements: z_k = z̃_k/c_k, c_k² ≤ s_k the level that was met."""
 
     def __init__(
         self, level: StreamLevel, span: Range, law: Distribution, *, unknown: bool = False

@@ -112,10 +112,7 @@ def _step_blocks(sigma: Array, ends: list[int], sizes: tuple[int, ...]) -> Block
 
 
 class StepRows:
-    """What later steps need of earlier ones: nothing for U = 0, else the last b steps, or all.
-
-    Missing measurements count as never shown, in all steps that look back to them too.
-    """
+    """What later steps need of earlier ones: nothing for U = 0, else the last b steps, or all."""
 
     def __init__(self, level: StreamLevel, columns: int, widest: int) -> None:
         self.level = level
@@ -221,10 +218,7 @@ def under(state: Mapping[str, AnyArray], prefix: str) -> dict[str, AnyArray]:
 
 
 def _without(blocks: Array, hidden: Flags) -> Array:
-    """Rows of missing steps and what later steps take from them, set to zero.
-
-    `hidden` has the flags of the steps before these, then of these.
-    """
+    """Blocks with zeros for missing steps; `hidden`: flags of earlier steps, then of these."""
     kept = blocks.copy()
     count, reach = blocks.shape[1], len(blocks) - 1
     for lag in range(reach + 1):

@@ -6,23 +6,32 @@ import logging
 import math
 from copy import copy, deepcopy
 from dataclasses import replace
+from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from privest.aggregate import FeatureRows
+from privest.aggregate import (
+    FeatureRows,
+    kind_of,
+    release_sums,
+    split,
+    sum_covariance,
+    sum_design,
+)
 from privest.arrays import CONFIDENCE, Array, as_choice, as_flag, as_positive
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
 from privest.estimator._clipped import ClippedResult, estimate_clipped
 from privest.estimator._rls import PrivateRLS
-from privest.estimator._sums import estimate_sums
 from privest.estimator.inference._errors import reference_fit, same_rows
 from privest.estimator.result import Estimate
-from privest.ledger import Account, Budget, LedgerSource, cost_of
-from privest.mechanism import StreamMechanism
+from privest.ledger import Account, Budget, Cost, LedgerSource, cost_of
+from privest.linalg import RunningLeastSquares
+from privest.mechanism import StreamMechanism, as_range
 from privest.mechanism.source import Source, as_protected, seeded
 from privest.noise import Distribution, Gaussian, as_joint
-from privest.privacy import PrivacyLevel, StreamLevel, as_stream_level
+from privest.privacy import PrivacyLevel, Range, StreamLevel, as_stream_level, gdp
 from privest.release import Release
 
 try:
@@ -250,6 +259,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def _fit_sums(
         self, rows: Array, readings: Array, source: Source | None, *beside: object
     ) -> PrivateLinearRegression:
+        """One aggregate release (`aggregate.release_sums`), charged first, and its estimate."""
         level, noise = self.level, self.noise
         if any(one is not None for one in beside):
             raise InvalidInput("noisy sums take no sample_weight and no groups: leave them out.")
@@ -259,18 +269,43 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         if isinstance(source, LedgerSource):
             raise InvalidInput("two releases of sums are one entry: give an account, not a source.")
         stated = math.nan if noise is None else as_positive(noise, "noise")  # type: ignore[arg-type]
+        ends = as_range(self.range)
+        if ends is None:
+            raise InvalidInput("noisy sums need a range (low, high): values are clipped to it.")
+        if (self.epsilon is None) == (level is None):
+            raise InvalidInput("noisy sums need epsilon or level, one of them.")
+        if self.epsilon is None:
+            promise = {"level": as_positive(level, "level")}  # type: ignore[arg-type]
+        else:
+            promise = {"mu": gdp.mu_of(self.epsilon, self.delta)}
         self._drop(*RESULTS, *STATE)
-        shown, names = ~np.isnan(readings), tuple(self._names())
-        kept = FeatureRows(rows.shape[1], [rows[shown]])
-        found = estimate_sums(
-            kept, kept.parts(readings[shown]), names, self.range,
-            seeded(self.random_state, "sums", *names) if self.simulate else as_protected(source),
-            epsilon=self.epsilon, delta=self.delta, level=level, account=self.account,  # type: ignore[arg-type]
-        )  # fmt: skip
+        shown, names, limits = ~np.isnan(readings), tuple(self._names()), Range(*ends)
+        kept, sums = FeatureRows(rows.shape[1], [rows[shown]]), RunningLeastSquares(rows.shape[1])
+        for triangle in kept.map(partial(np.linalg.qr, mode="r")):
+            sums.add_matrix(triangle)
+        sums.require_full(names, f"X, {kept.count:,} samples", kept.count)
+        plan = sum_design(kept, sums.upper)
+        own = split(kind_of(plan, limits, **promise), kept.n, limits, **promise)
+        if self.account is not None:
+            if not self.account.is_open:
+                self.account.open(Budget(level=own.exposure))
+            mu2 = Fraction(own.stated) ** 2
+            cost = Cost(own.exposure, mu2=mu2, rho=mu2 / 2, sensitivity=limits.width)
+            self.account.spend(cost, start=0, stop=kept.count)
+        noises = (
+            seeded(self.random_state, "sums", *names) if self.simulate else as_protected(source)
+        )
+        drawn = release_sums(plan, kept.parts(readings[shown]), limits, own, noises)
+        variance, freedom = drawn.chosen()
         self.noise_variance_ = self.noise_upper_ = stated
         self.noise_source_ = "simulation" if self.simulate else "release"
         self.n_samples_seen_, self._growth = kept.count, 1.0
-        self._conclude(found)
+        self._conclude(Estimate(
+            value=drawn.estimate,
+            covariance=sum_covariance(plan.sums.cross, plan.sums.gram, own.level, variance),
+            names=names, simulated=noises.simulated, method="noisy sums",
+            degrees_of_freedom=None if np.isinf(freedom).all() else freedom,
+        ))  # fmt: skip
         return self
 
     def _drop(self, *names: str) -> None:

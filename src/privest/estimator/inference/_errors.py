@@ -269,7 +269,7 @@ def reference_p(
 ) -> float:
     """Two-sided p-value where σ² is σ̂_r² of a reference set with m degrees of freedom.
 
-    T = v̂/(σ̂_r² + a) ,   P(T > t) = E_{χ²_m} sf_{χ²_f}( t·f·(σ²χ²_m/m + a)/v )  at the pooled σ²
+    T = v̂/(σ̂_r² + a) ,   P(T > t) = E_{χ²_m} sf_{χ²_f}(tf(σ²χ²_m/m + a)/v)  at the pooled σ²
     """
     variance, _ = pooled_variance(reference, reference_freedom, squares, freedom, added)
     middles = (np.arange(NODES) + 0.5) / NODES

@@ -68,10 +68,7 @@ class Prepared:
         return self.rows - len(self.start)
 
     def sums(self, variances: Array) -> WeightedSums:
-        """One pass over the release for these values of σ² ≥ 0.
-
-        Products of the columns of [H, r] are made once: (m, rows)·(rows, pairs).
-        """
+        """One pass over the release for these values of σ² ≥ 0."""
         n = len(self.start)
         upper = np.triu_indices(n + 1)
         pairs = np.zeros((2, len(variances), len(upper[0])))
@@ -136,7 +133,7 @@ def prepared(blocks: Rows, parameters: int) -> Prepared:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LevelFit(Record):
-    """θ̂ = C·HᵀWz at σ̂² with its errors, and σ̂² with its exact interval (None: empty, σ² ≈ 0).
+    """θ̂ = C·HᵀWz at σ̂² with its errors, and σ̂² with its exact interval (None: σ² ≈ 0).
 
     quadratic        zᵀPz at σ̂²; at σ² = 0 `least_noise`, χ²_f under privacy noise alone.
     """

@@ -229,10 +229,7 @@ class ConvolvedLikelihood(Likelihood):
 
 
 class QuantiserLikelihood(ConvolvedLikelihood):
-    """ℓ(jΔ, η) = ln ∫ p(jΔ|y) N(y; η, σ²) dy for rounding after noise; −∞ off the grid.
-
-    The kernels are log-concave (B-splines of degree 1 and 2, or that of Laplace noise).
-    """
+    """ℓ(jΔ, η) = ln ∫ p(jΔ|y)N(y; η, σ²) dy for rounding after noise; −∞ off the grid."""
 
     def __init__(self, channel: Quantiser, variance: float) -> None:
         Likelihood.__init__(self, as_positive(variance, "the variance of w"))

@@ -186,10 +186,7 @@ Three = tuple[Array, Array, Array]
 
 
 def direct_information(x: Array, width: Numbers, tau: Numbers) -> Three:
-    """(E ℓ'², E ℓ' ∂ℓ/∂σ², E (∂ℓ/∂σ²)²) for y ~ N(x, 1) clipped to [0, width].
-
-    A quadrature for every entry: 510 evaluations of ℓ, about half a millisecond.
-    """
+    """(E ℓ'², E ℓ' ∂ℓ/∂σ², E (∂ℓ/∂σ²)²) for y ~ N(x, 1) clipped to [0, width]: half a ms each."""
     points = np.broadcast_arrays(*(np.atleast_1d(a) for a in (x, width, tau)))
     step = max(1, AT_ONCE // (3 * EDGES.size * POINTS))
     parts = [
@@ -253,10 +250,7 @@ information_table = lru_cache(maxsize=64)(InformationTable)
 def clipped_information(
     eta: Array, sigma: Numbers, tau: Numbers, low: Numbers, high: Numbers
 ) -> Three:
-    """I(η), E[ℓ' ∂ℓ/∂σ²] and E[(∂ℓ/∂σ²)²] of every measurement.
-
-    Measurements of one width/σ and one τ/σ share a table; small groups have a quadrature each.
-    """
+    """I(η), E[ℓ' ∂ℓ/∂σ²], E[(∂ℓ/∂σ²)²]; measurements of one width/σ and τ/σ share a table."""
     sd = np.asarray(sigma, dtype=np.float64)
     width, noise = np.asarray((high - low) / sd), np.asarray(tau / sd)
     x = (eta - low) / sd

@@ -321,10 +321,7 @@ NEAR_EDGE = 64.0  # so many ε from σ the panels around the largest integrand d
 
 
 class GainLikelihood(QuadratureLikelihood):
-    """ℓ(z, η) for z = Dy; breaks: y = 0, ±ε, ±2^k|z|, z/d for special points and quantiles d of D.
-
-    z = 0 is not `possible` unless y is truncated: p(0|y) = f(0)/|y| has no integral.
-    """
+    """ℓ(z, η) for z = Dy; breaks: 0, ±ε, ±2^k|z|, z/d for special points and quantiles d of D."""
 
     def __init__(self, channel: Gain, variance: ArrayLike) -> None:
         self.edge = channel.truncate or 0.0
