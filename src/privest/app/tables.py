@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from privest.data.format import Format
 from privest.data.look import TableLook
 from privest.data.look import inspect as look
-from privest.data.source import EMBEDDED, require_ending
+from privest.data.source import EMBEDDED, OTHERS, require_ending
 from privest.errors import InvalidInput, PrivestError
 from privest.workflow.plan import Plan
 from privest.workflow.survey import require_unchanged
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 PART = 1 << 20  # bytes that are copied at a time
 LONGEST_NAME = 200
-NO_TEXTS = (".xlsx", ".parquet", ".xpt")
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Table:
 
     @property
     def is_text(self) -> bool:
-        return self.path is not None and not self.name.lower().endswith(NO_TEXTS)
+        return self.path is not None and not self.name.lower().endswith(OTHERS)
 
     def remove(self) -> None:
         if self.own and self.path is not None:

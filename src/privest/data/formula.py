@@ -241,7 +241,7 @@ def _targets(left: Sequence[Term]) -> tuple[tuple[str, ...], str]:
     numbers = [t[0] for t in left if len(t) == 1 and isinstance(t[0], Number)]
     logs = [one for one in numbers if one.logarithm]
     found = logs or [one for one in numbers if one.columns == (one.label,)]
-    if not left or len(found) < len(left):
+    if len(found) < max(len(left), 1):
         raise InvalidInput(
             "formula: left of ~ stand the private columns, all as they are or all in a logarithm: "
             "ldl ~ …, log(ldl) ~ …"

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PICTURES = (".png", ".pdf", ".svg")
 COLOURS = ("#4c72b0", "#c44e52", "#55a868", "#8172b3")
+PANELS = 50  # of a figure: a longer one is more than matplotlib draws
 MOST = 3000  # points of a line: more than a screen has
 DRAWING = threading.RLock()  # settings of matplotlib are of the whole process: one at a time
 
@@ -150,9 +151,10 @@ def save_convergence(trail: Trail, names: Sequence[str], path: Path) -> None:
     steps, estimates, errors = (one[len(one) // 10 :] for one in trail.columns())
     panels = [
         Panel(name, [Curve.of_errors("estimate", mean, error, steps)])
-        for name, mean, error in zip(names, estimates.T, errors.T)
+        for name, mean, error in zip(names[:PANELS], estimates.T, errors.T)
     ]
-    title = "Private estimates and 95% intervals, from releases alone"
+    few = "" if len(names) <= PANELS else f" (the first {PANELS} of {len(names)} parameters)"
+    title = f"Private estimates and 95% intervals, from releases alone{few}"
     save_panels(panels, path, title=title, time_name="measurements")
 
 
