@@ -138,7 +138,6 @@ class PrivateRLS:
         H = self._matrix(rows, len(release.values))
         law = self.noise if noise is None else as_joint(noise)
         steps = Steps(release, self.level, law, noise is not None)
-        as_array(steps.values, "the release")
         with self.whole_or_nothing():
             floor = self._open_triangle(steps, H)
             if not self._add_independent(steps, H):
@@ -219,11 +218,15 @@ class PrivateRLS:
             weight, unit, shift = weight * seen, unit * seen, shift * seen
         if self._blocks is not None:
             self._blocks.add(weighted_rows(H, steps.values, weight, unit, shift))
-        self._fit.add(tall_triangle(H, steps.values, weight, unit, shift))
+        triangle = tall_triangle(H, steps.values, weight, unit, shift)
+        if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
+            _require_numbers(steps, H)
+        self._fit.add(triangle)
         return True
 
     def _add_mixed(self, steps: Steps, H: Array) -> None:
         """Measurements or noise that are mixed: whitened as they come."""
+        _require_numbers(steps, H)
         white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
         self._fit.add(white, None if natural is None else natural[:, :-1])
         if self._blocks is not None:
@@ -265,7 +268,9 @@ class PrivateRLS:
             )
 
     def _matrix(self, rows: ArrayLike, size: int) -> Array:
-        H = as_array(rows, "the rows of H", ndim=(0, 1, 2))
+        H = np.asarray(rows)
+        if H.dtype != np.float64 or H.ndim != 2:  # others are looked through with their triangle
+            H = as_array(rows, "the rows of H", ndim=(0, 1, 2))
         if H.ndim < 2 and size == 1:
             H = H.reshape(1, -1)
         elif H.ndim == 1 and self.parameters == 1:
@@ -469,6 +474,11 @@ class PrivateRLS:
     def __repr__(self) -> str:
         when = "identifiable" if self._fit.full else "not yet identifiable"
         return f"PrivateRLS({self.parameters} parameters, after {self.steps} steps, {when})"
+
+
+def _require_numbers(steps: Steps, H: Array) -> None:
+    as_array(H, "the rows of H")
+    as_array(steps.values, "the release")
 
 
 def _require_finite(scaled: float) -> None:
