@@ -73,7 +73,7 @@ CALLS = {
     "privacy.as_level": {"given": 1.0},
     "privacy.as_stream_level": {"given": 1.0, "steps": 3, "measurements": 1},
     "privacy.grid_statement": {
-        "level": 1.0, "sensitivity": 1.0, "delta": 1e-6, "measurements": 4,
+        "level": 1.0, "sensitivity": 1.0, "delta": 1e-6,
     },
     "privacy.rows_statement": {
         "rows": [1.0, 2.0], "sensitivity": 1.0, "law": "gaussian", "delta": 1e-6,
