@@ -17,7 +17,10 @@ PEAK = """
 import sys
 import numpy as np
 import pyarrow.compute, pyarrow.csv, pyarrow.parquet
-from privest.workflow import estimate, load_spec, make_plan, simulate_release
+from privest.workflow.estimate import estimate
+from privest.workflow.plan import make_plan
+from privest.workflow.release import simulate_release
+from privest.workflow.spec import load_spec
 
 def peak():
     with open("/proc/self/status") as file:
