@@ -21,6 +21,7 @@ from privest.stream_file import OWN, steps_only
 from privest.streaming._choices import StreamPlan
 
 RESERVED = {*OWN, "intercept"}
+BESIDE = tuple(name for name in OWN if name != "z")  # columns of a release
 LONGEST_TIME = 64  # letters
 
 
@@ -46,7 +47,7 @@ class Rows:
         received = plan.choices.from_releases
         self.facts: dict[str, Any] = {}
         self.value = "z" if received else plan.columns.target
-        self.others = tuple(name for name in OWN if name != "z") if received else ()
+        self.others = BESIDE if received else ()
         self.finite = received or plan.choices.simulate
         self.times = [] if plan.columns.time is None else [plan.columns.time]
         self._plain, self._format = plan.format.plain or plan.json_in, plan.format
