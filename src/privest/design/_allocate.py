@@ -32,7 +32,15 @@ from privest.design._criteria import (
     errors_criterion,
 )
 from privest.design._newton import solve_budget, solve_target
-from privest.design._problem import Constraints, Labels, Problem, Task, linear, task_of
+from privest.design._problem import (
+    Constraints,
+    Labels,
+    Problem,
+    Task,
+    constraints_of,
+    linear,
+    task_of,
+)
 from privest.errors import InfeasibleTarget, InvalidInput, NumericalFailure
 from privest.linalg import Diagonal, private_root
 from privest.model import LinearModel
@@ -76,7 +84,7 @@ def allocate(
     [0.2, 0.2, 2.6]
     """
     asked = as_criterion(criterion, weight, linear(model).names)
-    limits = Constraints.of(model.readings, cost, cap, groups, persons, person_cap)
+    limits = constraints_of(model.readings, cost, cap, groups, persons, person_cap)
     most = limits.budget(budget)
     if as_choice(shape, get_args(Shape), "shape") != "diagonal":
         from privest.design._full import full_budget
@@ -131,7 +139,7 @@ def least_loss(
     """
     names = linear(model).names
     asked, wanted = target_of(target, criterion, weight, names)
-    limits = Constraints.of(model.readings, cost, cap, groups, persons, person_cap)
+    limits = constraints_of(model.readings, cost, cap, groups, persons, person_cap)
     if as_choice(loss, ("total", "largest"), "loss") == "largest":
         if shape != "diagonal" or persons is not None:
             raise InvalidInput("the largest loss is of independent noise, without persons.")
@@ -522,9 +530,8 @@ def optimality_gap(
     """
     if budget is not None and target is not None:
         raise InvalidInput("give a budget or a target, not both.")
-    names, limits = linear(model).names, Constraints.of(
-        model.readings, cost, cap, groups, persons, person_cap
-    )  # fmt: skip
+    names = linear(model).names
+    limits = constraints_of(model.readings, cost, cap, groups, persons, person_cap)
     asked, wanted = (
         (as_criterion(criterion, weight, names), np.nan) if target is None
         else target_of(target, criterion, weight, names)

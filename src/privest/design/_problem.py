@@ -217,31 +217,32 @@ class Constraints:
     person: Index | None
     person_cap: float
 
-    @classmethod
-    def of(
-        cls, m: int, cost: ArrayLike = 1.0, cap: ArrayLike = np.inf, groups: Labels | None = None,
-        persons: Labels | None = None, person_cap: float = np.inf,
-    ) -> Constraints:  # fmt: skip
-        most = as_array(person_cap, "person_cap", ndim=0, infinite=True)
-        if not most > 0:
-            raise InvalidInput(f"person_cap must be > 0; received {person_cap}.")
-        require_scales(most, "person_cap")
-        if persons is None and np.isfinite(most):
-            raise InvalidInput("person_cap needs persons: a label for each measurement.")
-        return cls(
-            per_measurement(cost, m, "cost", least_open=True),
-            per_measurement(cap, m, "cap", least_open=False),
-            None if groups is None else labels_of(groups, m, "groups"),
-            None if persons is None else labels_of(persons, m, "persons"),
-            float(most),
-        )
-
     def budget(self, given: float) -> float:
         if isinstance(given, float) and np.isposinf(given):
             if not np.isfinite(self.cap).all():
                 raise InvalidInput("a budget without end needs finite caps.")
             return float(self.cost @ self.cap) or 1.0  # of caps that are all 0 the caps say so
         return as_scale(given, "the budget")
+
+
+def constraints_of(
+    m: int, cost: ArrayLike = 1.0, cap: ArrayLike = np.inf, groups: Labels | None = None,
+    persons: Labels | None = None, person_cap: float = np.inf,
+) -> Constraints:  # fmt: skip
+    """The limits of m measurements, checked."""
+    most = as_array(person_cap, "person_cap", ndim=0, infinite=True)
+    if not most > 0:
+        raise InvalidInput(f"person_cap must be > 0; received {person_cap}.")
+    require_scales(most, "person_cap")
+    if persons is None and np.isfinite(most):
+        raise InvalidInput("person_cap needs persons: a label for each measurement.")
+    return Constraints(
+        per_measurement(cost, m, "cost", least_open=True),
+        per_measurement(cap, m, "cap", least_open=False),
+        None if groups is None else labels_of(groups, m, "groups"),
+        None if persons is None else labels_of(persons, m, "persons"),
+        float(most),
+    )
 
 
 def linear(model: LinearModel) -> LinearModel:

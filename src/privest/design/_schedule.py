@@ -23,7 +23,7 @@ from privest.design._allocate import refuse
 from privest.design._allocation import TOLERANCE, Allocation
 from privest.design._certificate import Prices, budget_prices, levels_at, most_worth
 from privest.design._criteria import Variances, as_criterion
-from privest.design._problem import Constraints, Problem, linear, task_of
+from privest.design._problem import Problem, constraints_of, linear, task_of
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import weighted_roots
 from privest.model import LinearModel
@@ -60,7 +60,7 @@ def schedule(
     1.41
     """
     asked = as_criterion("A", weight, linear(model).names)
-    limits = Constraints.of(model.readings, cost, cap)
+    limits = constraints_of(model.readings, cost, cap)
     most = limits.budget(budget)
     task = task_of(model, asked, limits)
     task = task.in_units(most / float(task.problem.cost.sum()))

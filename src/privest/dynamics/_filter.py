@@ -361,7 +361,9 @@ class PrivateKalman(Estimated):
                 "A dense level looks back to the first step: use dynamics.filter on the whole "
                 "stream."
             )
-        self._state = self._first()
+        matrices, absent = system.matrices, np.zeros(1, dtype=bool)
+        plan = plan_of(self.level, system.readings, absent, varying=matrices.varying)
+        self._state = first_state(system, steps_of(matrices, plan))
         self._past: list[tuple[KalmanState, Release, Array]] = []  # inputs of each release
         self.log_likelihood = 0.0
         self.simulated = False  # whether some release was
@@ -369,11 +371,6 @@ class PrivateKalman(Estimated):
         self._constant = plain and self.level.steps is None
         # The unit, the one kind of later steps, and no shift of theirs.
         self._kept: tuple[float, Steps, Array] | None = None
-
-    def _first(self) -> KalmanState:
-        matrices, absent = self.system.matrices, np.zeros(1, dtype=bool)
-        plan = plan_of(self.level, self.system.readings, absent, varying=matrices.varying)
-        return first_state(self.system, steps_of(matrices, plan))
 
     @property
     def steps(self) -> int:

@@ -516,7 +516,7 @@ def adjoint(
         k = steps - 1 - back
         j, e = kind[k], entry[k]
         first = entry[k - 1] if k > 0 else -1
-        again = e == last and first == before
+        again = (e, first) == (last, before)
         if not (settled and again):
             less_at(times, NAP, n, n, by_transition, of)
             less_at(0.5 * times, N, n, n, by_drive, of)
