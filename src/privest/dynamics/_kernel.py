@@ -125,14 +125,13 @@ def load(table: Array, e: int, n: int, columns: int, out: Array) -> None:
             out[i, c + 2], out[i, c + 3] = table[e, i, c + 2], table[e, i, c + 3]
 
 
-def store(source: Array, first: int, n: int, columns: int, table: Array, e: int) -> None:
-    """table[e] = source[:, first : first + columns]."""
+def store(source: Array, n: int, columns: int, table: Array, e: int) -> None:
+    """table[e] = source."""
     for i in range(n):
         for b in range(columns // 4):
             c = 4 * b
-            s = first + c
-            table[e, i, c], table[e, i, c + 1] = source[i, s], source[i, s + 1]
-            table[e, i, c + 2], table[e, i, c + 3] = source[i, s + 2], source[i, s + 3]
+            table[e, i, c], table[e, i, c + 1] = source[i, c], source[i, c + 1]
+            table[e, i, c + 2], table[e, i, c + 3] = source[i, c + 2], source[i, c + 3]
 
 
 def copy(source: Array, first: int, n: int, columns: int, out: Array) -> None:
@@ -290,7 +289,7 @@ def forward(
             settled = j == last and still(top, held, n, width)
             last = j
             copy(top, 0, n, width, held)
-            store(top, 0, n, width, factor, e)
+            store(top, n, width, factor, e)
         entry[k] = e
         for s in range(series):
             lead_mean(now, s, transition, a, shift, k, ahead)
@@ -360,7 +359,7 @@ def backward(
             multiply(X, U, n, n, width, half)
             multiply_turned(U, half, n, n, width, new)
             symmetrise(new, n)
-            store(new, 0, n, width, covariance, at)
+            store(new, n, width, covariance, at)
             multiply(X, later, n, n, width, half)
             multiply_turned(later, half, n, n, width, new)
             less(-1.0, lost, n, n, new)
