@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.coverage import Case
 from privest.arrays import Array
-from privest.estimator import Estimate, reference_variance
+from privest.estimator import Estimate
 from privest.estimator.inference import WeightedRows, fit_levels
 from privest.workflow import Plan, Spec
 from privest.workflow.estimate import estimate
@@ -83,7 +83,8 @@ def _unequal(x: Array) -> Array:
 def _with_reference(terms: Plan, rng: np.random.Generator, rows: int) -> Plan:
     """The terms with σ̂² from a reference set of so many rows of their own."""
     H = np.column_stack([np.ones(rows), rng.normal(size=(rows, len(terms.names) - 1))])
-    variance = reference_variance(H, rng.normal(size=rows))
+    residual = np.linalg.lstsq(H, rng.normal(size=rows))[1]
+    variance = float(residual[0]) / (rows - H.shape[1])
     column = replace(terms.column, residual_variance=variance, reference_rows=rows)
     return replace(terms, columns=(column,))
 

@@ -780,7 +780,6 @@ NO_DATA = {
     "dynamics.FamilyEstimate.__init__": RESULT,
     "app.Desk.keep": "takes a page", "app.Desk.new_token": "takes nothing",
     "app.Desk.run": "takes a call", "app.serve": "takes a call that is given the address",
-    "streaming.StreamRun.__init__": "takes names",
     "streaming.Trial.source": "takes names and numbers",
     "ledger.Budget.__init__": "takes numbers",
     "reading.counted.<locals>.read": DOCUMENT, "reading.ranged.<locals>.read": DOCUMENT,

@@ -482,5 +482,7 @@ def weight_factor(weight: ArrayLike | None, n: int) -> Array:
     if weight is None:
         return np.eye(n)
     given = as_array(weight, "the weight", ndim=(1, 2))
+    if not given.size:
+        raise InvalidInput("the weight is empty.")
     require_scales(np.abs(given).max(keepdims=True), "the weight")
     return weight_root(given, n)

@@ -273,7 +273,10 @@ class Componentwise(Mechanism):
     ) -> tuple[int, int]:
         if self.matrix is not None:
             sizes = self.matrix.shape
-            if measurements not in (None, sizes[1]):
+            if (
+                measurements is not None
+                and as_count(measurements, "measurements", least=1) != sizes[1]
+            ):
                 raise InvalidInput(f"A has {sizes[1]} columns; received {measurements=}.")
         elif measurements is not None:
             sizes = (as_count(measurements, "measurements", least=1),) * 2
