@@ -56,7 +56,7 @@ def _changed(node, source):
     elif isinstance(node, ast.BoolOp):
         after = ast.BoolOp(BOOLEANS[type(node.op)](), node.values)
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        after = ast.Constant(node.value + 1 if isinstance(node.value, int) else node.value * 1.5)
+        after = ast.Constant(node.value + 1 if type(node.value) is int else 1.5 * node.value or 1.0)
     else:
         return None
     return before, f"({ast.unparse(ast.fix_missing_locations(after))})", node
@@ -105,6 +105,14 @@ def main():
         paths = sorted((root / package).rglob("*.py"))
         found += [(package, path, site) for path in paths for site in sites(path)]
     chosen = random.Random(asked.seed).sample(found, asked.count)
+    tree = Path.cwd()
+    picked = [
+        one
+        for package in asked.packages.split(",")
+        for one in tests_of(tree, package, tree / root / package)[1]
+    ]
+    if killed(tree, picked, asked.processes):
+        sys.exit("The tests fail before anything is changed.")
     survivors = 0
     for number, (package, path, site) in enumerate(chosen):
         if number < asked.first:
