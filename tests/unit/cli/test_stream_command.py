@@ -279,7 +279,16 @@ def test_killed_command(tmp_path):
         assert worker.returncode == -signal.SIGKILL, error
     assert kills >= 3  # a fast machine may finish before the fourth
     ok(*command[len(MAIN) :])
-    assert out.read_text() == whole
+    found, expected = (list(csv.reader(io.StringIO(text))) for text in (out.read_text(), whole))
+    assert found[0] == expected[0]
+    assert len(found) == len(expected)
+    for one, other in zip(found[1:], expected[1:]):
+        # The last digits of a solve depend on where its arrays lie.
+        assert numbers(one) == pytest.approx(numbers(other), rel=1e-9, nan_ok=True)
+
+
+def numbers(row):
+    return [float(cell or "nan") for cell in row]
 
 
 def test_ctrl_c_loses_nothing(tmp_path):
