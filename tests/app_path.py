@@ -26,6 +26,7 @@ def upload(page, path, form="aggregate"):
 
 def roles(page, **of_columns):
     """The role of each column."""
+    page.wait_for_load_state("load")  # the script that shows a column's fields is there
     for name, role in of_columns.items():
         page.get_by_label(f"Role of {name}", exact=True).select_option(role)
 
@@ -79,6 +80,7 @@ def release(page):
 
 def unfold(page):
     """Open everything that is folded."""
+    page.wait_for_load_state("networkidle")
     for one in page.locator("summary").locator("visible=true").all():
         one.click()
 
