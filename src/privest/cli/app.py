@@ -32,7 +32,7 @@ PANELS = {
         "report": Command(".owner:report", "One page: estimates, cost of privacy, exposure."),
         "stream": Command(".stream:stream", "Release measurements as they come, and estimate."),
         "ledger": Command(".ledger:app", "Budgets, and what was spent of them."),
-        "schema": Command(".owner:schema", "Fields of plan files, release headers and ledgers."),
+        "schema": Command(".owner:schema", "Fields of plan files and release headers."),
         "app": Command(".owner:app", "All of this in a browser, on this machine."),
         "demo": Command(".demo:demo", "The whole path on embedded data."),
     },
