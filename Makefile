@@ -39,15 +39,16 @@ $(TEST_ENV): $(RUN_ENV)
 demo: $(RUN_ENV) ## plan, release, estimate and report on embedded data
 	@$(BIN)/privest demo
 
-picture: $(RUN_ENV) ## docs/report.png again, from the demo (needs chromium)
+picture: $(RUN_ENV) ## docs/images/report.png again, from the demo (needs chromium)
 	@$(BIN)/python docs/report_picture.py
 
-pictures: $(TEST_ENV) ## docs/app-*.png again: every screen of the app (needs chromium)
+pictures: $(TEST_ENV) ## docs/images/app-*.png again: every screen of the app (needs chromium)
 	@$(BIN)/python docs/app_pictures.py
 
-lint: $(TEST_ENV) ## ruff: style and format
+lint: $(TEST_ENV) ## ruff: style and format; how the pages read
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/python docs/prose.py
 
 types: $(TEST_ENV) ## mypy --strict on src
 	@$(BIN)/mypy

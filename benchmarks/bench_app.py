@@ -40,7 +40,7 @@ def rows():
         desk.hosts = frozenset({HOST})
         work = desk.begin()
         plan = _plan(frame, 1.0)
-        work.restate(plan.spec, plan)
+        work.restate(plan)
         with TestClient(make_app(desk), base_url=f"http://{HOST}") as browser:
             browser.get("/", params={"token": desk.new_token()})
             moves = itertools.cycle(np.geomspace(0.2, 20, 200).round(3).tolist())

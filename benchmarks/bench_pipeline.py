@@ -26,7 +26,7 @@ def problem(law):
     model = LinearModel(H, noise=law)
     y = model.sample(np.arange(1.0, COLUMNS + 1), rng)
     release = OutputPerturbation(model, budget=float(ROWS))
-    start = roots.starts(release.score, release.design, y[None])[0, 0]
+    start = roots.convex_start(release.score, release.design, y[None]).reached[0]
     return release, y, start
 
 

@@ -18,25 +18,24 @@ from privest.workflow.plan import stated_plan
 
 ROWS = 1_000_000
 BLOCK = 100_000
-NAMES = ("age", "bmi", "bp", "hdl", "ldl", "person")
-VISITS = 4  # rows of a person
+NAMES = ("age", "bmi", "bp", "hdl", "ldl")
 
 
 def _table(path):
     rng = np.random.default_rng(0)
 
     def blocks():
-        for first in range(0, ROWS, BLOCK):
+        for _ in range(0, ROWS, BLOCK):
             X = rng.normal([50, 27, 120, 55], [15, 4, 20, 12], (BLOCK, 4))
             X = X.round(1)
             y = X @ [0.1, 0.5, 0.2, -0.3] + 10 * rng.standard_normal(len(X))
-            yield [*X.T, y.round(4), np.arange(first, first + BLOCK) // VISITS]
+            yield [*X.T, y.round(4)]
 
     write_table(path, NAMES, blocks())
 
 
-def _plan(path, **more):
-    return pv.plan(path, target="ldl", features=NAMES[:4], level=0.05, form="rows", **more)
+def _plan(path):
+    return pv.plan(path, target="ldl", features=NAMES[:4], level=0.05, form="rows")
 
 
 def rows():
@@ -57,16 +56,11 @@ def rows():
         def stated():  # as the command does it where the level is stated: the table is not read
             return stated_plan(plan.spec)
 
-        def of_persons():
-            return _plan(data, person="person")
-
-        table, persons = release(planning), release(of_persons)
+        table = release(planning)
         reads = {
             "plan": (planning, data, 3),
-            "plan, persons": (of_persons, data, 6),
             "estimate, Student's t": (lambda: pv.estimate(table, cov_type="t"), table, 3),
             "estimate, HC3": (lambda: pv.estimate(table, cov_type="HC3"), table, 6),
-            "estimate, persons (CR2)": (lambda: pv.estimate(persons), persons, 6),
         }
         writes = {
             "simulated release": lambda: release(lambda: plan),

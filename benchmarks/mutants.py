@@ -3,7 +3,8 @@
     python -m benchmarks.mutants dynamics,design --count 30 --seed 30
 
 A mutant changes one comparison, arithmetic operator, boolean operator or number of a function in
-a copy of the tree. Tests that name the package run first, then all others (not the slow ones).
+a copy of the tree. Tests that name the package run first, then all others (not the slow ones;
+with --near none of the others, so that more survive).
 """
 
 import argparse
@@ -99,6 +100,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--first", type=int, default=0, help="skip the mutants before this one")
+    parser.add_argument("--near", action="store_true", help="only tests that name the package")
     asked = parser.parse_args()
     root, found = Path("src/privest"), []
     for package in asked.packages.split(","):
@@ -122,7 +124,7 @@ def main():
             shutil.copytree(".", tree, ignore=shutil.ignore_patterns(".git", ".venv", "out"))
             (Path(folder) / "shared").symlink_to(Path("../shared").resolve())
             written(tree / path, site)
-            stages = tests_of(tree, package, tree / path)
+            stages = tests_of(tree, package, tree / path)[: 2 if asked.near else 3]
             stage = next((k for k, picked in enumerate(stages, 1)
                           if killed(tree, picked, asked.processes)), None)  # fmt: skip
         survivors += stage is None

@@ -1,12 +1,13 @@
-"""docs/app-*.png: every screen of `privest app`, on the embedded tables (needs chromium).
+"""docs/images/app-*.png: every screen of `privest app`, on the embedded tables (needs chromium).
 
 `make pictures` makes them, with a real release in a new folder: its numbers differ from run to run.
-`python docs/app_pictures.py FOLDER` puts them
-elsewhere, to be looked at first.
+`python docs/app_pictures.py FOLDER` puts them elsewhere, to be looked at first. A digest of the
+templates and the style sheet is kept in each picture, so that a test notices stale ones.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -21,16 +22,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+import privest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-DOCS = Path(__file__).parent
+IMAGES = Path(__file__).parent / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 COLOURS = 128  # enough for words and lines, and for what is rare: an edge of a note
 MOST_BYTES = 150_000  # of a picture
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
 EPSILON, LIMIT = "3", "6"
+KEY = "templates of the app"
+
+
+def digest() -> str:
+    """SHA-256 of what the screens are made of."""
+    app = Path(privest.__file__).parent / "app"
+    parts = [*sorted((app / "templates").glob("*.html")), app / "static" / "app.css"]
+    return hashlib.sha256(b"".join(one.read_bytes() for one in parts)).hexdigest()
 
 
 @contextmanager
@@ -88,7 +100,9 @@ def shot(page: Page, folder: Path, name: str, most: int = 1600) -> None:
         small = image.convert("RGB").quantize(
             COLOURS, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
         )
-        small.save(path, optimize=True)
+        kept = PngInfo()
+        kept.add_text(KEY, digest())
+        small.save(path, optimize=True, pnginfo=kept)
     raw.unlink()
     print(f"{path}: {path.stat().st_size / 1000:.0f} kB")
     if path.stat().st_size > MOST_BYTES:
@@ -156,7 +170,7 @@ def main() -> None:
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         sys.exit("the pictures need a browser: chromium or google-chrome on the PATH.")
-    kept = Path(sys.argv[1]) if len(sys.argv) > 1 else DOCS
+    kept = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     root = ["--no-sandbox"] if os.geteuid() == 0 else []  # chromium refuses its sandbox to root
     with study() as folder, app_in(folder) as log, sync_playwright() as play:
         browser = play.chromium.launch(executable_path=found, args=root)

@@ -37,6 +37,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "privest"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
@@ -53,7 +54,7 @@ sphinx_gallery_conf = {
     "ignore_pattern": "__init__",
     "download_all_examples": False,
     "show_memory": False,
-    "min_reported_time": 5,
+    "write_computation_times": False,  # that page loads scripts from elsewhere
     "remove_config_comments": True,
     "within_subsection_order": "FileNameSortKey",
     "matplotlib_animations": False,

@@ -1,4 +1,4 @@
-"""docs/report.png: the page of the demo as a trial, `privest demo --simulate` (needs chromium).
+"""docs/images/report.png: `privest demo --simulate`, photographed (needs chromium).
 
 `make picture` makes it; the real demo has other numbers in every run. The first page of the report,
 seen in a browser 900 pixels wide. What the page said is kept in the picture as a digest of its
@@ -18,7 +18,7 @@ from pathlib import Path
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-PICTURE = Path(__file__).with_name("report.png")
+PICTURE = Path(__file__).parent / "images" / "report.png"
 SIZE = "900,1500"
 KEY = "words of the page"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -1,4 +1,4 @@
-"""docs/timing.png: how long a release takes for readings of 0 and of a million.
+"""docs/images/timing.png: how long a release takes for readings of 0 and of a million.
 
 `python docs/timing_picture.py` makes it and prints its figures. The two are
 released in turn, so that a busy machine is busy for both. What it shows is one machine on one day:
@@ -13,7 +13,7 @@ import numpy as np
 
 from privest.mechanism import GaussianMechanism
 
-PICTURE = Path(__file__).with_name("timing.png")
+PICTURE = Path(__file__).parent / "images" / "timing.png"
 READINGS, RUNS = 100, 4000
 VALUES = {"y = 0": 0.0, "y = 10⁶": 1e6}
 

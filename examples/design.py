@@ -6,7 +6,7 @@ How do triglycerides (a fat in the blood, private) go with body mass index, if a
 pressure (or income) are held? 442 people that come with scikit-learn; with the second folder
 (nhanes_raw/ in it, see examples/nhanes.py) those of NHANES 2011-12. Four ways to choose levels,
 each tried 10,000 times with simulated noise of a fixed seed, so that the numbers are those of
-docs/design.md; and one real release, which is another one in every run.
+docs/explanation/fairness.md; one real release, which is another one in every run.
 """
 
 from __future__ import annotations

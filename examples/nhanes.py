@@ -4,7 +4,8 @@
 
 The first folder has nhanes_raw/ with the CDC's tables DEMO_G, BMX_G and TRIGLY_G (../shared/data,
 where it is beside this project; the data are no part of it), the second is `out`. The noise is
-simulated with a fixed seed, so that the numbers are those of docs/nhanes.md: nothing is protected.
+simulated with a fixed seed, so that the numbers are those of docs/tutorials/survey.md:
+nothing is protected.
 """
 
 from __future__ import annotations
@@ -69,9 +70,8 @@ def asked() -> dict[str, Any]:
 
 def plan_for(table: pd.DataFrame, factor: float) -> pv.workflow.Plan:
     """Noisy rows, at whose level values that differ by `factor` are told apart with `CHANCE`."""
-    return pv.plan(
-        table, form="rows", weights="weight", tolerance=math.log(factor), attacker=CHANCE, **asked()
-    )
+    level = pv.PrivacyLevel.from_attacker(math.log(factor), CHANCE).number
+    return pv.plan(table, form="rows", weights="weight", level=level, **asked())
 
 
 def main(folder: Path = DATA, out: Path = Path("out")) -> dict[float, TableEstimate]:

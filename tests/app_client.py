@@ -76,14 +76,7 @@ class Client:
     def post(self, rest, data=None, files=None, **options):
         fields = {"csrf": self.desk.csrf} | (data or {})
         headers = {"origin": f"http://{HOST}"} | options.pop("headers", {})
-        return self.answered(
-            self.http.post(self.path(rest), data=fields, files=files, headers=headers, **options)
-        )
-
-    def answered(self, answer):
-        """The page that a form was answered; where it leads on to a screen, that way."""
-        where = answer.headers.get("location", "")
-        return self.http.get(where) if "/answer/" in where else answer
+        return self.http.post(self.path(rest), data=fields, files=files, headers=headers, **options)
 
     def follow(self, answer):
         """The page that a form leads to."""

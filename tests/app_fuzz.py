@@ -40,7 +40,7 @@ FILES = (
     b"a,b\n1\n1,2,3\n", b"x" * 300_000, "é,ü\n1,2\n".encode("latin-1"), b'"a\n', b"a,b\n" * 3_000,
 )  # fmt: skip
 FILE_NAMES = (
-    "a.csv", "a.parquet", "a.xpt", "a.xlsx", "a.exe", "../../a.csv", "a\r\nX: y.csv", "é.csv",
+    "a.csv", "a.parquet", "a.xlsx", "a.exe", "../../a.csv", "a\r\nX: y.csv", "é.csv",
     "\x00.csv", "a" * 300 + ".csv", ".csv", "a.csv.gz", "a.csv.xz", "", "CON.csv", "-rf.csv",
 )  # fmt: skip
 

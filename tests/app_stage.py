@@ -109,9 +109,7 @@ class Stage:
             query = arguments.get("content", b"").decode()[:LONGEST]
             sign = "&" if "?" in form.action else "?"
             return self.client.http.get(f"{form.action}{sign}{query}", headers=headers)
-        return self.client.answered(
-            self.client.http.post(form.action, headers=headers, **arguments)
-        )
+        return self.client.http.post(form.action, headers=headers, **arguments)
 
     def close(self):
         self.client.close()

@@ -1,6 +1,6 @@
 """Hypothesis: no deadline (first calls import scipy), the same examples on every CI run, 40 of them
 unless a test or EXAMPLES says otherwise (`make test-slow`: 300). Marks of ledgers go to a folder of
-the run, not to the user's.
+the run, not to the user's. EMULATE=windows: see `emulated`.
 """
 
 import gc
@@ -8,6 +8,11 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if system := os.environ.get("EMULATE"):
+    from emulated import emulate
+
+    emulate(system)
 
 settings.register_profile(
     "house",

@@ -98,24 +98,18 @@ def law(system, steps, inputs=None):
     )  # fmt: skip
 
 
-def rows_shown(rows, missing, *, looks_back):
+def rows_shown(rows, missing):
     """Rows (r, K m) of what is shown, and which (K, m) values that is, of `rows` (K m, K m).
 
-    missing (K, m): flags. Where a level looks back, a step of which a part is missing is missing.
-    Else the rest keeps its noise: S⁻¹ on the rest, whose root is upper triangular (S regular).
+    missing (K, m): flags. Where S̄ = AᵀA is diagonal the other measurements of a step are shown;
+    where it mixes measurements a step of which a part is missing is missing. What is missing is
+    left out of later rows, too.
     """
-    steps, m = missing.shape
-    missing = np.repeat(missing.any(axis=1), m).reshape(steps, m) if looks_back else missing
-    result = np.array(rows)
-    for k in np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1)):
-        own, there = slice(k * m, (k + 1) * m), np.flatnonzero(~missing[k])
-        block = rows[own, own]
-        noise = np.linalg.inv(block.T @ block)[np.ix_(there, there)]
-        result[own] = 0.0
-        result[np.ix_(k * m + there, k * m + there)] = np.linalg.cholesky(np.linalg.inv(noise)).T
+    level = rows.T @ rows
+    if np.any(level != np.diag(level.diagonal())):
+        missing = np.repeat(missing.any(axis=1), missing.shape[1]).reshape(missing.shape)
     gone = missing.ravel()
-    result[:, gone] = 0.0
-    return result[~gone], ~missing
+    return np.where(gone, 0.0, rows)[~gone], ~missing
 
 
 class Dense:

@@ -103,21 +103,6 @@ def blocks(matrix, size):
     return matrix.reshape(count, size, count, size)[own, :, own, :]
 
 
-def without(A, absent, sizes):
-    """Rows of steps without what is absent (M,): those of (S⁻¹ on the rest)⁻¹, S = AᵀA regular."""
-    result, end = np.zeros_like(A), 0
-    for size in sizes:
-        own = np.arange(end, end := end + size)
-        there = np.flatnonzero(~absent[own])
-        if len(there) == size:
-            result[own] = A[own]
-        elif len(there):
-            block = A[np.ix_(own, own)]
-            noise = np.linalg.inv(block.T @ block)[np.ix_(there, there)]
-            result[np.ix_(own[there], own[there])] = np.linalg.cholesky(np.linalg.inv(noise)).T
-    return result
-
-
 def statsmodels_of(system, y):
     """The peer's filter and smoother of the readings themselves, NaN where they are missing."""
     from statsmodels.tsa.statespace.mlemodel import MLEModel

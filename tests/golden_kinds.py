@@ -59,7 +59,7 @@ def tables() -> dict[str, pd.DataFrame]:
 KINDS = {
     "level": Kind(
         f"{LINEAR} {STATED} --level 2",
-        ("", "--errors t", "--errors HC2", "--errors stated", "--errors huber"),
+        ("", "--errors t", "--errors HC2"),
     ),
     "level-unknown-variance": Kind(f"{LINEAR} --level 2"),
     "range": Kind(f"{LINEAR} {STATED} {RANGE} --level 2"),
@@ -68,9 +68,6 @@ KINDS = {
     "move": Kind(f"{LINEAR} {STATED} --level 2 --delta 1e-6 --set privacy.sensitivity=0.5"),
     "epsilon": Kind(f"{LINEAR} {STATED} {RANGE} --epsilon 20"),
     "accuracy": Kind(f"{LINEAR} {STATED} {RANGE} --standard-error age=0.01"),
-    "attacker": Kind(
-        f"{LINEAR} {STATED} {RANGE} --set privacy.tolerance=1 --set privacy.attacker=0.8"
-    ),
     "reference": Kind(f"{LINEAR} {RANGE} --reference reference.csv --level 2"),
     "formula": Kind(
         f"--formula 'ldl ~ age*C(sex) + I(bmi**2)' {SEX} {STATED} {RANGE} --level 2",
@@ -86,16 +83,9 @@ KINDS = {
     "weights": Kind(f"{LINEAR} {STATED} {RANGE} --level 2 --set model.weights=weight"),
     "laplace": Kind(f"{LINEAR} {STATED} --range=-4,6 --distribution laplace --level 2"),
     "laplace-epsilon": Kind(f"{LINEAR} {STATED} --range=-4,6 --distribution laplace --epsilon 5"),
-    "persons": Kind(f"{LINEAR} {RANGE} --person person --level 2", table="visits.csv"),
-    "persons-epsilon": Kind(f"{LINEAR} {RANGE} --person person --epsilon 20", table="visits.csv"),
-    "persons-capped": Kind(
-        f"{LINEAR} {RANGE} --person person --set model.most_rows=2 --level 2", table="visits.csv"
-    ),
     "yes-no": Kind(f"--target smokes {FEATURES} --family binomial --epsilon 2"),
     "counts": Kind(f"{COUNTS} --delta 1e-6 --level 1"),
     "counts-laplace": Kind(f"{COUNTS} --distribution laplace --epsilon 10"),
-    "two-columns": Kind(f"{TWO} --delta 1e-6 --level 40"),
-    "two-columns-epsilon": Kind(f"{TWO} --delta 1e-6 --epsilon 20"),
     "level-column": Kind(f"{LINEAR} {STATED} {RANGE} --level-column level"),
 }
 

@@ -82,9 +82,9 @@ def metropolis(graph):
     return W + np.diag(1 - W.sum(axis=1))
 
 
-def rounds(parts, graph, method=None, weights=None):
+def rounds(parts, graph, method=None):
     """Round by round what every agent holds: number, x (N, …, n), r (N, n, n)."""
-    stack, net = network.Contribution.stack(parts), as_links(graph, weights)
+    stack, net = network.Contribution.stack(parts), as_links(graph)
     way = _rounds.chosen(method, net)
     start = _rounds.packed(stack.x.reshape(len(stack.x), -1), stack.r)
     passing = _rounds.states(start, net, way, _rounds.known_spectrum(net, way))

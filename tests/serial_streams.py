@@ -22,21 +22,3 @@ def remembering(rng, shape, correlation, variance=1.0):
 def autoregressive(count, correlation, variance):
     """The covariance of AR(1), dense."""
     return variance * correlation ** np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
-
-
-def dense_cr2(H, z, groups):
-    """CR2 and the Bell-McCaffrey degrees of freedom from the whole matrices."""
-    A = np.linalg.inv(H.T @ H)
-    rest = np.eye(len(H)) - H @ A @ H.T
-    residual = rest @ z
-    meat, columns = np.zeros_like(A), []
-    for group in groups:
-        values, vectors = np.linalg.eigh(rest[np.ix_(group, group)])
-        root = vectors / np.sqrt(values) @ vectors.T
-        score = H[group].T @ root @ residual[group]
-        meat += np.outer(score, score)
-        columns.append(rest[:, group] @ root @ H[group] @ A)
-    stacked = np.stack(columns)  # (groups, K, n)
-    grams = np.einsum("pkj,qkj->jpq", stacked, stacked)
-    freedom = np.trace(grams, axis1=1, axis2=2) ** 2 / np.square(grams).sum(axis=(1, 2))
-    return A @ meat @ A, freedom

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pyreadstat
 
 from privest.data import Format
 from privest.workflow import Spec
@@ -62,11 +61,9 @@ def spec(data="people.csv", **changes):
 
 
 def write(table, path):
-    """To .csv, .parquet or .xpt."""
+    """To .csv or .parquet."""
     frame = pd.DataFrame(table)
-    if path.suffix == ".xpt":
-        pyreadstat.write_xport(frame, str(path))
-    elif path.suffix == ".parquet":
+    if path.suffix == ".parquet":
         frame.to_parquet(path, index=False)
     else:
         frame.to_csv(path, index=False)

@@ -57,9 +57,7 @@ CALLS = {
     "bounds.release_level": {"model": MODEL, "total": 10.0, "prior": np.eye(2)},
     "bounds.trace_bound": {"model": MODEL, "budget": 1.0, "weight": np.eye(2)},
     "identifiability": {"model": MODEL, "level": 1.0},
-    "privacy.Adjacency.steps": {"by": 1.0, "count": 2},
-    "privacy.Adjacency.direction": {"vector": [1.0, 0.0]},
-    "privacy.Adjacency.block": {"by": 1.0, "sizes": [2, 2]},
+    "privacy.Adjacency.block": {"by": 1.0, "size": 2},
     "privacy.Adjacency.measurement": {"by": 1.0},
     "privacy.Adjacency.record": {"by": [1.0, 2.0]},
     "PrivacyLevel": {"value": np.eye(2)},
@@ -94,13 +92,10 @@ CALLS = {
     "noise.Uniform": {"half_width": 1.0},
     "noise.as_joint": {"noise": 1.0},
     "noise.from_logpdf": {
-        "logpdf": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "kinks": (), "scale": 1.0,
-        "landmarks": (), "normalise": True, "name": "bell",
+        "logpdf": lambda x: -0.5 * x**2, "support": (-np.inf, np.inf), "breaks": (),
+        "normalise": True, "name": "bell",
     },
     "mechanism.Additive": {"law": GAUSS},
-    "mechanism.AffineMechanism": {
-        "law": GAUSS, "matrix": np.eye(2), "spread": np.eye(2), "offset": 0.0,
-    },
     "mechanism.BinaryQuantiser": {"law": SMOOTH, "threshold": 0.0},
     "mechanism.Componentwise": {
         "channels": mechanism.Additive(GAUSS), "matrix": np.eye(2), "offset": 0.0,
@@ -108,12 +103,11 @@ CALLS = {
     },
     "mechanism.Gain": {"law": 1.0 + GAUSS, "truncate": 0.5},
     "GaussianMechanism": {"level": 1.0, "measurements": 2, "range": (0.0, 1.0)},
-    "mechanism.GeometricPerturbation": {"measurements": 2, "variance": 1.0, "translation": 0.0},
+    "mechanism.GeometricPerturbation": {"measurements": 2, "variance": 1.0},
     "mechanism.LaplaceQuantiser": {"step": 1.0, "scale": 1.0},
     "mechanism.PrivacyWeights": {"weight_variance": 1.0, "variance": 1.0},
     "mechanism.ProbabilisticQuantiser": {"step": 1.0, "dither": "triangular"},
-    "mechanism.RandomisedResponse": {"epsilon": 1.0},
-    "mechanism.StreamMechanism": {"level": 1.0, "range": (0.0, 1.0), "parts": True},
+    "mechanism.StreamMechanism": {"level": 1.0, "range": (0.0, 1.0)},
     "design.allocate": {
         "model": MODEL, "budget": 1.0, "criterion": "A", "weight": np.eye(2), "cost": 1.0,
         "cap": 1.0, "groups": [0, 0, 1, 1], "persons": [0, 0, 1, 1], "person_cap": 1.0,
@@ -167,7 +161,7 @@ CALLS = {
         "bandwidth": 0.5, "shape": "trace", "weight": np.eye(2),
     },
     "estimator.PrivateRLS": {
-        "level": 1.0, "parameters": 2, "noise": 1.0, "classical": False, "blocks": False,
+        "level": 1.0, "parameters": 2, "noise": 1.0, "classical": False,
     },
     "estimator.clipping_cost": {
         "model": pv.LinearModel(ROWS, noise=1.0), "level": 1.0, "range": (-1.0, 2.0),
@@ -187,7 +181,7 @@ CALLS = {
     },
     "workflow.spec.Privacy": {
         "level": 1.0, "delta": 1e-6, "range": {"y": (0.0, 1.0)}, "sensitivity": 1.0,
-        "units": {"y": 1.0}, "distribution": "gaussian",
+        "distribution": "gaussian",
     },
     "workflow.spec.Public": {"residual_variance": 1.0, "expected": {"x": 1.0}},
 }  # fmt: skip

@@ -95,7 +95,7 @@ class Covered(Record):
 def coverage_table(
     cases: Sequence[Case], *, trials: int = TRIALS, seed: int = SEED, **running: Unpack[Running]
 ) -> list[Covered]:
-    """Run the cases; a row for every interval of each, in their order. A store: of CHUNK."""
+    """Run the cases; a row for every interval of each, in their order."""
     tasks = [Task(case.key, case.work, case.arguments) for case in cases]
     found = trials_of(tasks, trials=trials, seed=seed, chunk=CHUNK, **running)
     return [row for case in cases for row in _rows(case, found[case.key])]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +15,6 @@ from rich.table import Table
 
 from benchmarks import coverage as cover
 from benchmarks.coverage.cases import CASES
-from benchmarks.coverage.kept import Kept
 from privest.cli import reproduce as options
 from privest.cli.console import tell_file
 from privest.files import atomic_write, require_writable
@@ -49,16 +47,12 @@ def coverage(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.", min=0)] = cover.SEED,
     workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 2,
-    resume: Annotated[
-        Path | None,
-        typer.Option(help="Keep finished work here; a stopped run goes on.", metavar="FILE"),
-    ] = None,
 ) -> None:
     """How often the intervals that the commands print hold the truth, case by case.
 
     Readings are drawn, released with simulated noise and estimated by the code of `privest release`
-    and `privest estimate` (of `privest stream` for streams), many times: people with several rows,
-    several private columns, weights, logarithms, streams that remember, yes/no and counts. The
+    and `privest estimate`, many times: several private columns, weights, logarithms, yes/no and
+    counts. The
     intervals are the default ones, of 95 %. Next to each: its Monte Carlo error, what was known of
     it before, and whether it is where it has to be (93 to 97 %, or wider where it is meant to be).
     """
@@ -67,9 +61,10 @@ def coverage(
             require_writable(file)
     cases = cover.chosen(CASES, topics or [])
     count = trials or (QUICK if quick else cover.TRIALS)
-    kept = nullcontext() if resume is None else Kept(resume, seed, cover.CHUNK)
-    with kept as store, options.running(workers, None) as running:
-        found = cover.coverage_table(cases, trials=count, seed=seed, store=store, **running)
+    with options.progress_bar() as progress:
+        found = cover.coverage_table(
+            cases, trials=count, seed=seed, workers=workers, progress=progress
+        )
     if data is not None:
         options.write_json(data, found)
     if table is not None:

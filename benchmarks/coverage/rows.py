@@ -59,7 +59,7 @@ def terms_of(columns: dict[str, Array], privacy: Privacy, **model: object) -> Pl
 
 def one_level(
     rng: np.random.Generator, trials: int, *, rows: int, level: float, parameters: int = 2,
-    reference: int = 0, spread: str = "equal",
+    spread: str = "equal",
 ) -> Array:  # fmt: skip
     """Rows at one level, σ² = 1 on average; `spread`: "equal" variances, or "unequal"."""
     public = features(rows, parameters)
@@ -69,8 +69,7 @@ def one_level(
     hits = np.empty((trials, parameters))
     for row in hits:
         y = H @ truth + size * rng.normal(size=rows)
-        known = _with_reference(terms, rng, reference) if reference else terms
-        row[:] = held(estimate(replace(known, data=public | {"y": y}).simulate(rng=rng)), truth)
+        row[:] = held(estimate(replace(terms, data=public | {"y": y}).simulate(rng=rng)), truth)
     return hits
 
 
@@ -78,15 +77,6 @@ def _unequal(x: Array) -> Array:
     """Deviations that grow with |x|, of mean square 1."""
     size = np.abs(x) + 0.1
     return np.asarray(size / np.sqrt(np.mean(size**2)))
-
-
-def _with_reference(terms: Plan, rng: np.random.Generator, rows: int) -> Plan:
-    """The terms with σ̂² from a reference set of so many rows of their own."""
-    H = np.column_stack([np.ones(rows), rng.normal(size=(rows, len(terms.names) - 1))])
-    residual = np.linalg.lstsq(H, rng.normal(size=rows))[1]
-    variance = float(residual[0]) / (rows - H.shape[1])
-    column = replace(terms.column, residual_variance=variance, reference_rows=rows)
-    return replace(terms, columns=(column,))
 
 
 def survey(rng: np.random.Generator, trials: int, *, rows: int, level: float) -> Array:
@@ -120,27 +110,6 @@ def many_levels(
     return hits
 
 
-def columns(rng: np.random.Generator, trials: int, *, rows: int, test: bool) -> Array:
-    """Three columns that go together; `test`: whether the joint test of x, which does not matter,
-    stays silent at 5 %; else the intervals of x in each.
-    """
-    public = features(rows, 3)
-    names, units = ("a", "b", "c"), {"a": 1.0, "b": 1.0, "c": 2.0}
-    terms = planned(Privacy(3.0, units=units), target=names, features=tuple(public))
-    root = np.linalg.cholesky(0.4 * np.eye(3) + 0.6)
-    hits = np.empty((trials, 1 if test else 3))
-    for row in hits:
-        y = rng.normal(size=(rows, 3)) @ root.T
-        found = estimate(replace(terms, data=public | dict(zip(names, y.T))).simulate(rng=rng))
-        if test:
-            assert found.joint is not None
-            assert found.joint.p_value is not None
-            row[:] = found.joint.p_value[1] >= 0.05
-        else:
-            row[:] = [held(part, np.zeros(3))[1] for part in found.parts]
-    return hits
-
-
 ROWS = "1 variance from the release"
 UNEQUAL = "4 unequal variances"
 PLAIN = (0.93, 0.97)
@@ -169,23 +138,6 @@ CASES = [
     ),
     *(
         Case(
-            ROWS, f"K = 100, a reference of 6 rows, s σ² = {level:g}", one_level,
-            ("intercept", "x", "group", "u"), "HC3",
-            "t from the release .945 to .957 (before: .823 to .954)",
-            {"rows": 100, "level": level, "parameters": 4, "reference": 6}, _expected(level),
-        )
-        for level in (1e4, 20.0, 2.0)
-    ),
-    *(
-        Case(
-            ROWS, f"K = 12, a reference of 20 rows, s σ² = {level:g}", one_level,
-            ("intercept", "x"), "reference set and release pooled", "pooled .945 to .950",
-            {"rows": 12, "level": level, "reference": 20}, PLAIN,
-        )
-        for level in LEVELS
-    ),
-    *(
-        Case(
             UNEQUAL, f"K = {rows}, s σ² = {level:g}", one_level, ("intercept", "x"), _way(rows),
             "HC3 .938 to .949, HC2 .941 to .950 (classical .602 to .930)",
             {"rows": rows, "level": level, "spread": "unequal"}, _expected(level),
@@ -208,13 +160,5 @@ CASES = [
             {"rows": rows, "factor": factor}, (0.93, 1.0),
         )
         for rows in (10, 30, 100) for factor in (100.0, 1e4)
-    ),
-    Case(
-        "3 several columns", "K = 20, joint test of three, stays silent", columns, ("x",),
-        "Hotelling's T², exact F", "size .052 (χ² .121)", {"rows": 20, "test": True},
-    ),
-    Case(
-        "3 several columns", "K = 60, intervals of each", columns, ("a: x", "b: x", "c: x"), "HC3",
-        "as one column", {"rows": 60, "test": False}, FLOORED,
     ),
 ]  # fmt: skip

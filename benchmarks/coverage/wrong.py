@@ -12,7 +12,7 @@ from benchmarks.coverage.rows import THETA, held, many_levels
 from privest.arrays import Array
 from privest.workflow import Plan, Spec
 from privest.workflow.estimate import estimate
-from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.plan import stated_plan
 from privest.workflow.result import Estimate
 from privest.workflow.spec import Model, Privacy, Public
 
@@ -48,44 +48,13 @@ def wrong(
     rng: np.random.Generator, trials: int, *, rows: int, feature: str, errors: str,
     privacy: Privacy, known: Public,
 ) -> Array:  # fmt: skip
-    """Least squares, or the likelihood of clipped readings where the range clips."""
+    """Least squares, whatever the errors."""
     terms, hits = _planned(privacy, known), np.empty((trials, 2))
     x = FEATURES[feature](rng, rows)
     for k, row in enumerate(hits):
         x = x if k % FRESH else FEATURES[feature](rng, rows)
         y = THETA[0] + THETA[1] * x + ERRORS[errors](rng, x)
         row[:] = told(estimate(replace(terms, data={"x": x, "y": y}).simulate(rng=rng)), THETA[:2])
-    return hits
-
-
-def original(rng: np.random.Generator, trials: int, *, rows: int, level: float) -> Array:
-    """The mean of e^y at x = −1 and 1, the deviation of y growing with x."""
-    privacy = Privacy(level, range={"y": (1e-9, 1e9)})
-    terms, hits = _planned(privacy, transform="log"), np.empty((trials, 2))
-    x = np.random.default_rng(rows).normal(size=rows)
-    places = np.array([-1.0, 1.0])
-    truth = np.exp(1 + 0.5 * places + np.square(0.5 * np.exp(0.35 * places)) / 2)
-    for row in hits:
-        y = np.exp(1 + 0.5 * x + 0.5 * np.exp(0.35 * x) * rng.normal(size=rows))
-        found = estimate(replace(terms, data={"x": x, "y": y}).simulate(rng=rng))
-        ends = np.array([found.mean_at({"x": place}).interval for place in places])
-        row[:] = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
-    return hits
-
-
-def slopes(rng: np.random.Generator, trials: int, *, persons: int) -> Array:
-    """Persons who differ in their intercepts and in their slopes."""
-    who = np.repeat(np.arange(persons), 6)
-    x = np.random.default_rng(persons).normal(size=len(who))
-    table = {"x": x, "person": who.astype(float)}
-    spec = Spec("held.csv", Model(("y",), ("x",), person="person"), Privacy(10.0))
-    plan = make_plan(spec, table | {"y": x})
-    hits = np.empty((trials, 2))
-    for row in hits:
-        own = rng.normal(size=(2, persons))[:, who]
-        y = THETA[0] + THETA[1] * x + own[0] + own[1] * x + 0.7 * rng.normal(size=len(who))
-        found = estimate(replace(plan, data=table | {"y": y}).simulate(rng=rng))
-        row[:] = told(found, THETA[:2])
     return hits
 
 
@@ -101,9 +70,6 @@ def _case(
 
 
 TOPIC = "11 readings that are not as the model says"
-NARROW = {"y": (-0.5, 2.5)}  # of readings about 1 with variance 1
-LOW = Privacy(epsilon=1.0, delta=1e-6, range={"y": (-2.0, 9.0)})
-CLIPPED = "maximum likelihood of clipped readings; sandwich"
 CASES = [
     _case("lognormal errors, K = 50, s = 100", ".89", 50, "normal", "lognormal", Privacy(100.0)),
     _case("lognormal errors, K = 200, s = 100", ".93", 200, "normal", "lognormal", Privacy(100.0)),
@@ -116,24 +82,5 @@ CASES = [
         TOPIC, "a level for every row, lognormal x, variance ∝ x, K = 100", many_levels,
         ("intercept", "x"), "REML over the levels, HC3", ".65",
         {"rows": 100, "factor": 100.0, "by_x": True}, (0.93, 0.985),
-    ),
-    *(
-        _case(f"range ± 1.5 σ, errors {errors}, K = 200, s = 10", known, 200, "normal", errors,
-              Privacy(10.0, range=NARROW), CLIPPED)
-        for errors, known in (
-            ("normal", ".935 to .968"), ("by |x|", ".50"), ("exponential", ".62 to .77"),
-        )
-    ),
-    _case("ε = 1, range −2 to 9, nothing clipped, K = 150", "none in 67 of 150", 150, "normal",
-          "normal", LOW, "least squares of clipped readings"),
-    _case("the same, σ² stated", "raised in 54 of 150", 150, "normal", "normal", LOW,
-          "least squares of clipped readings", Public(1.0)),
-    Case(
-        TOPIC, "mean of a logarithm, variance by x, K = 200, s = 4", original, ("−1", "1"),
-        "variance by features", ".06", {"rows": 200, "level": 4.0}, (0.93, 0.99),
-    ),
-    Case(
-        TOPIC, "random slopes, 40 persons", slopes, ("intercept", "x"),
-        "CR2", ".95", {"persons": 40}, (0.93, 0.985),
     ),
 ]  # fmt: skip

@@ -1,9 +1,13 @@
 """Reference pages made from the code: API, commands, labels of the paper, schemas, errors."""
 
 import inspect
+import os
+import sqlite3
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from unittest import mock
 
 import privest as pv
 
@@ -16,9 +20,8 @@ PACKAGES = (
 
 def api_page(name, module):
     """Every public name of a package, from its docstring."""
-    title = f"{name}: {(module.__doc__ or '').strip().splitlines()[0]}" if name != "pv" else "pv"
-    heading = f"`privest{'' if name == 'pv' else '.' + name}`"
-    lines = [f"# {heading}", "", title.split(": ", 1)[-1], "", "```{eval-rst}"]
+    first = (module.__doc__ or "").strip().splitlines()[0]
+    lines = [f"# {module.__name__}", "", first, "", "```{eval-rst}"]
     path = module.__name__
     names = getattr(module, "__all__", None) or [k for k in vars(module) if k[0].isupper()]
     for one in names:
@@ -39,8 +42,28 @@ def labels_page():
         "J. Ke, J. Wang and J.-F. Zhang, *Privacy-Preserving Cramér-Rao Lower Bound* "
         "(arXiv 2511.05327). Each label of its source, and the name that computes it.", "",
         "| label | name |", "|---|---|",
-        *(f"| `{label}` | `{name}` |" for label, name in pv.paper.LABELS.items()),
+        *(f"| `{label}` | {_linked(name)} |" for label, name in pv.paper.LABELS.items()),
     ]  # fmt: skip
+    return "\n".join([*lines, ""])
+
+
+def _linked(name):
+    return f"{{py:obj}}`~privest.{name}`" if name else "a step of a proof"
+
+
+def errors_page():
+    """Every error, what it means, and which built-in error catches it too."""
+    lines = [
+        "# Errors", "",
+        "Every error that privest raises on purpose is a `PrivestError`, and no message shows a "
+        "private value. The commands print it and exit with code 2, or with 1 once work began.",
+        "", "| error | meaning | also caught by |", "|---|---|---|",
+    ]  # fmt: skip
+    for name, one in vars(pv.errors).items():
+        if inspect.isclass(one) and issubclass(one, Exception):
+            kinds = ", ".join(f"`{base.__name__}`" for base in one.__bases__)
+            meaning = inspect.getdoc(one).splitlines()[0].replace("|", "\\|")
+            lines.append(f"| {{py:obj}}`~privest.errors.{name}` | {meaning} | {kinds} |")
     return "\n".join([*lines, ""])
 
 
@@ -81,7 +104,28 @@ def schemas_page():
     lines = ["# Schemas", ""]
     for kind in ("plan", "header"):
         lines += [f"## {kind}", "", "```text", _printed("schema", kind), "```", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_ledger()])
+
+
+def _ledger():
+    """The tables of a new ledger."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger.db"
+        with mock.patch.dict(os.environ, PRIVEST_STATE_HOME=folder):
+            pv.Ledger(path).account("meter 7", budget=1.0)
+        with sqlite3.connect(path) as opened:
+            tables = opened.execute("SELECT sql FROM sqlite_master WHERE type = 'table'").fetchall()
+    made = [sql.replace("(", "(\n    ", 1).replace(", ", ",\n    ") for (sql,) in tables]
+    return [
+        "## ledger", "",
+        "A [ledger](../howto/ledger.md) is an SQLite file that only grows. A row of `entries` is a "
+        "budget, a release, a recovery or an adoption: its number, time and kind, the account "
+        "(`subject`), the stream (`line`), the first index and the one after the last, the entry "
+        "that it completes (`of`), public facts as JSON (`body`), the SHA-256 of the released "
+        "integers (`numbers`), and the hash of this entry and all before it. The table `numbers` "
+        "has the integers, `secret` the key of the signatures.", "",
+        "```sql", *made, "```", "",
+    ]  # fmt: skip
 
 
 def make(app):
@@ -90,13 +134,14 @@ def make(app):
     folder.mkdir(exist_ok=True)
     pages = {"api-pv": api_page("pv", pv), "labels": labels_page(),
              "mechanisms": mechanisms_page(), "commands": commands_page(),
-             "schemas": schemas_page()}  # fmt: skip
+             "schemas": schemas_page(), "errors": errors_page(),
+             "glossary": Path(__file__).with_name("glossary.md").read_text("utf-8")}  # fmt: skip
     pages |= {f"api-{name}": api_page(name, getattr(pv, name)) for name in PACKAGES}
     api = "\n".join(f"api-{name}" for name in ("pv", *PACKAGES))
     pages["index"] = (
-        "# Reference\n\n```{toctree}\n:maxdepth: 1\n:caption: Python\n\n" + api + "\n```\n\n"
-        "```{toctree}\n:maxdepth: 1\n:caption: Everything else\n\n"
-        "commands\nschemas\nmechanisms\nlabels\n```\n"
+        "# Reference\n\n```{toctree}\n:maxdepth: 1\n\n"
+        "glossary\ncommands\nschemas\nerrors\nmechanisms\nlabels\n```\n\n"
+        "```{toctree}\n:maxdepth: 1\n:caption: Python\n\n" + api + "\n```\n"
     )
     for name, text in pages.items():
         path = folder / f"{name}.md"

@@ -1,4 +1,4 @@
-"""Float arrays at the door: converted once, checked once, one clear error each."""
+"""Float arrays from outside: converted once, checked once, one clear error each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all; locks; what differs between operating systems.
+
+Checked on Linux. Windows has its own locks, no owners or modes (a file is as private as its folder)
+and moves no open file. A browser (Pyodide) has one process and no disk, so it never releases.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,83 @@ import contextlib
 import os
 import secrets
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO, Never
+from typing import Any, BinaryIO, Never
 
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, NotReleasable
 
 ORDINARY = 0o666  # less the user's umask
 OWNER_ONLY = 0o600
 STOPS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+HAS_OWNERS = hasattr(os, "geteuid")  # files have an owner and a mode; else Windows
+FAR = 1 << 30  # Windows locks bytes: one beyond all that is written, so that others can read
+
+
+def require_disk() -> None:
+    """Refuse a protected release in a browser, whose disk ends with the page."""
+    if sys.platform == "emscripten":
+        raise NotReleasable(
+            "a release needs a disk that survives a crash, and this Python runs in a browser: "
+            "simulate here, and release on a computer."
+        )
+
+
+def is_own(found: os.stat_result) -> bool:
+    """Whether a file is the user's; where files have no owner it is taken to be."""
+    return not HAS_OWNERS or found.st_uid == os.geteuid()
+
+
+def is_open_to_others(found: os.stat_result) -> bool:
+    """Whether a file's mode lets other users in; without modes its folder decides."""
+    return HAS_OWNERS and bool(found.st_mode & 0o077)
+
+
+def lock(descriptor: int, *, wait: bool = True, shared: bool = False) -> None:
+    """Lock an open file until it is closed or the process ends.
+
+    Raises BlockingIOError where another process has it, unless it is to `wait`.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        _lock_byte(descriptor, wait)
+        return
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    fcntl.flock(descriptor, kind if wait else kind | fcntl.LOCK_NB)
+
+
+def _lock_byte(descriptor: int, wait: bool) -> None:
+    """The lock of Windows, on one byte; nothing where there is but one process (a browser)."""
+    try:
+        import msvcrt
+    except ImportError:
+        return
+    windows: Any = msvcrt  # types know it on Windows only
+    place = os.lseek(descriptor, 0, os.SEEK_CUR)
+    while True:
+        os.lseek(descriptor, FAR, os.SEEK_SET)
+        try:
+            windows.locking(descriptor, windows.LK_NBLCK, 1)
+            return
+        except PermissionError:
+            if not wait:
+                raise BlockingIOError from None
+            time.sleep(0.01)
+        finally:
+            os.lseek(descriptor, place, os.SEEK_SET)
+
+
+def move_new(part: Path, target: Path) -> None:
+    """Give a file its name unless another has it (FileExistsError); `part` may be left behind."""
+    if hasattr(os, "link"):
+        os.link(part, target)  # unlike a rename, never over another; on NFS too
+    else:
+        os.rename(part, target)  # Windows: never over another
 
 
 @contextlib.contextmanager
@@ -55,7 +125,7 @@ def atomic_file(
                 os.replace(part, target)
             else:
                 try:
-                    os.link(part, target)  # fails where there is one, on NFS too
+                    move_new(part, target)
                 except FileExistsError:
                     raise
                 except OSError as error:  # a file system without links
@@ -193,6 +263,8 @@ class Draft:
         """To its place, in one move, where others may see it."""
         self.settle()
         os.chmod(self.part, permissions & ~_umask())
+        if not HAS_OWNERS:
+            self.file.close()  # Windows moves no open file
         os.replace(self.part, self.target)
         self.kept = True
         sync_folder(self.target.parent)
@@ -219,6 +291,8 @@ def draft(path: Path) -> Iterator[Draft]:
             try:
                 yield found
             finally:
+                if not HAS_OWNERS:
+                    file.close()  # Windows deletes no open file, not even another process's
                 if not found.kept:
                     part.unlink(missing_ok=True)
 
@@ -241,18 +315,17 @@ def claimed(part: Path) -> int:
 
     No file or link of another is written into.
     """
-    import fcntl
-
+    no_link = getattr(os, "O_NOFOLLOW", 0)
     while True:
-        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, OWNER_ONLY)
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | no_link, OWNER_ONLY)
         try:
             own = os.fstat(descriptor)
-            if own.st_uid != os.geteuid() or own.st_nlink > 1:
+            if not is_own(own) or own.st_nlink > 1:
                 raise InvalidInput(f"{part} is there, and it is not yours alone: delete it.")
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(descriptor, wait=False)
             there = os.stat(part, follow_symlinks=False)
             if os.path.samestat(own, there):
-                os.fchmod(descriptor, OWNER_ONLY)
+                os.chmod(part, OWNER_ONLY)
                 return descriptor
         except FileNotFoundError:
             pass  # its writer has just published it, or given up: look again

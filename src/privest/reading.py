@@ -25,7 +25,7 @@ from privest.errors import InvalidInput, PrivestError
 
 __all__ = [
     "DOCUMENT", "HELD_WHOLE", "MOST_COLUMNS", "as_text", "chosen", "counted", "optional",
-    "parse_array", "parse_json", "parse_toml", "ranged", "read_arrays", "read_bytes", "read_count",
+    "parse_json", "parse_toml", "ranged", "read_arrays", "read_bytes", "read_count",
     "read_document", "read_fields", "read_flag", "read_flags", "read_number", "read_numbers",
     "read_positive", "read_text", "require_parameters", "state_array", "state_count", "state_flag",
     "state_number", "text_lines",
@@ -205,14 +205,6 @@ def read_arrays(
         raise error(f"{path} is not {what}, or it is damaged ({type(failed).__name__}).") from None
 
 
-def parse_array(data: bytes, where: str) -> AnyArray:
-    """One array that numpy's `save` wrote."""
-    try:
-        return _array(data)
-    except _Refused as refused:
-        raise InvalidInput(f"{where}: {refused}.") from None
-
-
 def _array(data: bytes) -> AnyArray:
     header = NPY.match(data)
     if header is None:
@@ -359,7 +351,7 @@ def _filled(given: object, depth: int) -> object:
 
 
 def require_parameters(count: int, where: str) -> None:
-    """Refuse more parameters than a matrix of all pairs of them has room for."""
+    """Refuse more parameters than a matrix of all pairs of them can hold."""
     if count > MOST_PARAMETERS:
         raise InvalidInput(
             f"{where}: {count} parameters; at most {MOST_PARAMETERS} are read from a file, because "

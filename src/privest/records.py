@@ -104,7 +104,7 @@ def quantile(confidence: float, freedom: float | None = None) -> float: ...
 @overload
 def quantile(confidence: float, freedom: float | Array | None) -> float | Array: ...
 def quantile(confidence: float, freedom: float | Array | None = None) -> float | Array:
-    """q with P(|X| ≤ q) = confidence, X normal, or Student's t with so many degrees of freedom.
+    """q with P(|X| ≤ q) = confidence, X normal, or Student's t with these degrees of freedom.
 
     A float; for an array of degrees of freedom one each.
     """

@@ -240,7 +240,7 @@ def _flags(given: object, steps: int, count: int) -> Flags:
 def _grid(record: Mapping[str, Any], on_grid: bool) -> float:
     """The grid of a release that was read: that of protected noise, and its values are on it.
 
-    A record cannot say that other noise was protected; who knows it constructs the release.
+    A record cannot say that other noise was protected; a caller who is sure constructs the release.
     """
     grid, values = read_number(record["grid"], "grid"), record["values"]
     good = grid == (0.0 if record["simulated"] else GRID)

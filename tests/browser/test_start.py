@@ -94,22 +94,6 @@ def test_a_server_that_stopped_is_seen(chromium, tmp_path, width, dark):
     context.close()
 
 
-def test_back_to_a_form_with_an_error(watch):
-    seen = watch()
-    seen.forgiven.append("422")
-    page = seen.open()
-    page.get_by_role("link", name="Open a plan").click()
-    page.get_by_label("or its path").first.fill("nowhere.toml")
-    page.get_by_role("button", name="Open the plan").click()
-    page.get_by_role("alert").get_by_text("There is no such file").wait_for()
-    page.locator("a.brand").click()
-    page.get_by_role("button", name="Continue to columns").wait_for()
-    page.go_back()
-    page.get_by_role("alert").get_by_text("There is no such file").wait_for()
-    page.reload()
-    page.get_by_role("alert").get_by_text("There is no such file").wait_for()
-
-
 def test_it_listens_on_this_machine_only(app):
     with closing(socket.create_connection(("127.0.0.1", int(app.port)), 5)):
         pass

@@ -33,14 +33,14 @@ def special_points(channel, z):
     name = type(channel).__name__
     if name == "Additive":
         law = channel.law
-        ends = (*law.landmarks, *law.jumps, *law.kinks, *law.support)
+        ends = (*law.landmarks, *law.jumps, *law.support)
         return [z - point for point in ends if math.isfinite(point)]
     if name == "Inverse":
         edge = channel.truncate or 0.0
         return [-edge, 0.0, edge, z]
     if name == "Gain":
         edge, law = channel.truncate or 0.0, channel.law
-        ends = (*law.landmarks, *law.jumps, *law.kinks, *law.support)
+        ends = (*law.landmarks, *law.jumps, *law.support)
         return [-edge, 0.0, edge, *(z / d for d in ends if d != 0)]
     if name == "TwinUniform":
         return [z / (1 + s * p[key]) for s in (-1, 1) for key in ("inner", "outer")]

@@ -115,7 +115,6 @@ def test_missing_readings_are_left_out_and_infinite_ones_clipped(tmp_path):
         ({"epsilon": None, "level": -1.0}, "level"),
         ({"noise": pv.noise.Laplace(1.0)}, "numbers"),
         ({"noise": -1.0}, "noise"),
-        ({"reference": ([[1.0]], [1.0])}, "reference"),
         ({"form": "sums"}, "form"),
         ({"form": "rows"}, "epsilon is for"),
         ({"simulate": False, "random_state": 1}, "account|random_state"),
@@ -131,9 +130,8 @@ def test_what_sums_do_not_have_is_refused(given, message):
 
 def test_weights_pieces_and_deviations_are_refused():
     X, y = table(100)
-    for beside in ({"sample_weight": np.ones(100)}, {"groups": np.arange(100)}):
-        with pytest.raises(InvalidInput, match="no sample_weight and no groups"):
-            sums().fit(X, y, **beside)
+    with pytest.raises(InvalidInput, match="no sample_weight"):
+        sums().fit(X, y, sample_weight=np.ones(100))
     assert not hasattr(sums(), "partial_fit")
     model = sums().fit(X, y)
     with pytest.raises(InvalidInput, match="state noise"):

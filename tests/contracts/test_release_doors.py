@@ -14,16 +14,15 @@ import privest as pv
 import workflow_inside as workflow
 from privest import network
 from privest.errors import InvalidInput
+from privest.lattice import literal_root
 from privest.mechanism import (
     CATALOGUE,
-    AffineMechanism,
     GaussianMechanism,
     OutputPerturbation,
     RowMechanism,
     StreamMechanism,
 )
 from privest.mechanism.source import Kept, seeded
-from privest.privacy.statement import person_root
 from workflow_command import runner
 from workflow_tables import stated
 
@@ -54,7 +53,7 @@ def stream(level_of):
 
 def people(level, y, seed, _):
     rows = np.repeat([1, 3, 2, 1, 5], [1, 3, 2, 1, 5])
-    weights = np.array([person_root(level, int(r)) for r in rows])
+    weights = literal_root(level / rows)
     return RowMechanism().simulate(y, weights, seeded(seed)) / weights
 
 
@@ -70,13 +69,6 @@ def release(level, y, seed, folder):
 def regression(level, y, seed, _):
     found = pv.PrivateLinearRegression(level=level, noise=0.25, random_state=seed, simulate=True)
     found.fit(H[:, 1:], y)
-    return np.array([found.intercept_, *found.coef_])
-
-
-def pieces(level, y, seed, _):
-    found = pv.PrivateLinearRegression(level=level, noise=0.25, random_state=seed, simulate=True)
-    for k in range(0, 12, 3):
-        found.partial_fit(H[k : k + 3, 1:], y[k : k + 3])
     return np.array([found.intercept_, *found.coef_])
 
 
@@ -105,7 +97,7 @@ def command_filter(run, level, y, seed, folder):
     model = folder / "walk.toml"
     model.write_text("A = 1.0\nC = 1.0\nQ = 0.01\nR = 0.25\ncov0 = 4.0\n", encoding="utf-8")
     done = run(
-        "filter", path, "--model", model, "--readings", "load", "--level", level, "--simulate",
+        "filter", path, "--model", model, "--measurements", "load", "--level", level, "--simulate",
         "--seed", seed, "--emit", "releases", "--output", out,
     )  # fmt: skip
     if done.code:
@@ -117,8 +109,8 @@ def command_filter(run, level, y, seed, folder):
 def command_identify(run, level, y, seed, folder):
     path, out = written(y, folder), folder / f"{len(list(folder.iterdir()))}.json"
     done = run(
-        "identify", path, "--family", "ar1", "--readings", "load", "--level", level, "--simulate",
-        "--seed", seed, "--emit", "releases", "--output", out,
+        "identify", path, "--family", "ar1", "--measurements", "load", "--level", level,
+        "--simulate", "--seed", seed, "--emit", "releases", "--output", out,
     )  # fmt: skip
     if done.code:
         raise InvalidInput(done.err)
@@ -170,7 +162,7 @@ ROWS = {
     ),
     "release": release,
 }
-FITS = {"regression": regression, "in pieces": pieces, "agent": agent}
+FITS = {"regression": regression, "agent": agent}
 COMMANDS = {
     "privest stream": command_stream,
     "privest filter": command_filter,
@@ -270,16 +262,11 @@ def test_bits_at_a_far_threshold_keep_their_noise():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: AffineMechanism(pv.noise.Laplace(1.0), np.eye(2)).simulate([1e20, 1.0], RNG),
-        lambda: AffineMechanism(pv.noise.Laplace(1.0), np.eye(2), 1e-20 * np.eye(2)).simulate(
-            [1.0, 1.0], RNG
-        ),
         lambda: OutputPerturbation(pv.LinearModel(H, noise=1.0), 1e30).simulate(Y, RNG),
         lambda: OutputPerturbation(
             pv.LinearModel(H, noise=1.0), 1e30, score="least_squares", noise=pv.noise.Laplace(1.0)
         ).simulate(Y, RNG),
         lambda: pv.mechanism.GeometricPerturbation(2).simulate([1e20, 1.0], RNG),
-        lambda: pv.mechanism.GeometricPerturbation(2, translation=1e20).simulate([1.0, 1.0], RNG),
         lambda: pv.mechanism.Componentwise(
             pv.mechanism.Inverse(pv.noise.Gaussian(1e-40)), measurements=1
         ).simulate([1.0], RNG),

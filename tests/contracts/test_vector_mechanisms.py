@@ -15,14 +15,13 @@ from privest.errors import InvalidInput, NotCalibratable
 from privest.linalg import loewner
 from privest.mechanism import (
     Additive,
-    AffineMechanism,
     Channel,
     Componentwise,
     GaussianMechanism,
     GeometricPerturbation,
 )
 from privest.mechanism._rotation import log_average, mean_cosine
-from privest.noise import Cauchy, Gaussian, Laplace, Staircase, Uniform
+from privest.noise import Laplace
 from privest.privacy import PrivacyLevel
 
 FALSE_ALARM = 1e-6
@@ -147,11 +146,10 @@ def test_geometric_density_and_score(m, size):
     rng = np.random.default_rng(m)
     y = rng.normal(size=m)
     y *= size / np.linalg.norm(y)
-    t = rng.normal(size=m)
-    mechanism = GeometricPerturbation(m, variance=0.7, translation=t)
+    mechanism = GeometricPerturbation(m, variance=0.7)
     z = mechanism.simulate(y, rng, trials=5)
     for one in z:
-        direct = direct_density(one - t, y, 0.7)
+        direct = direct_density(one, y, 0.7)
         assert np.exp(mechanism.log_density(one, y)) == pytest.approx(direct, rel=1e-9)
         np.testing.assert_allclose(
             mechanism.score(one, y), gradient(mechanism, one, y, 1e-3), rtol=1e-6, atol=1e-7
@@ -197,8 +195,8 @@ def test_geometric_information_grows_to_its_limit_and_never_passes_it():
 def test_geometric_sampler(m):
     rng = np.random.default_rng(7)
     y = np.arange(1.0, m + 1)
-    mechanism = GeometricPerturbation(m, variance=0.5, translation=np.full(m, 3.0))
-    z = mechanism.simulate(y, rng, trials=40_000) - 3.0
+    mechanism = GeometricPerturbation(m, variance=0.5)
+    z = mechanism.simulate(y, rng, trials=40_000)
     square = (z**2).sum(axis=1) / 0.5
     assert stats.kstest(square, stats.ncx2(m, y @ y / 0.5).cdf).pvalue > FALSE_ALARM
     # The direction is uniform: (1 + cosine)/2 is Beta((m−1)/2, (m−1)/2) for every axis.
@@ -208,10 +206,9 @@ def test_geometric_sampler(m):
 
 
 def test_geometric_information_by_samples():
-    """E score scoreᵀ = I_z(y), every entry within six sigma; A is not square."""
+    """E score scoreᵀ = I_z(y), every entry within six sigma."""
     rng = np.random.default_rng(11)
-    A = rng.normal(size=(2, 3))
-    mechanism = GeometricPerturbation(3, variance=0.5, matrix=A)
+    mechanism = GeometricPerturbation(3, variance=0.5)
     y = np.array([1.0, -0.5, 0.3])
     score = mechanism.score(mechanism.simulate(y, rng, trials=200_000), y)
     products = score[:, :, None] * score[:, None, :]
@@ -221,8 +218,8 @@ def test_geometric_information_by_samples():
     assert loewner(found, mechanism.worst_information())
 
 
-def test_geometric_needs_rank_two():
-    with pytest.raises(NotCalibratable, match="rank 2"):
+def test_geometric_needs_one_number():
+    with pytest.raises(NotCalibratable, match="one number"):
         GeometricPerturbation.calibrated(PrivacyLevel([[1.0, 1.0], [1.0, 1.0]]), 2)
 
 
@@ -236,91 +233,6 @@ def test_rotation_shows_the_length_and_nothing_else():
     many = mechanism.simulate([1.0, 0.0, 0.0], np.random.default_rng(2), trials=40_000)
     uniform = stats.uniform(-1, 2)  # Archimedes: a coordinate on the sphere in R³ is uniform
     assert stats.kstest(many[:, 2], uniform.cdf).pvalue > FALSE_ALARM
-
-
-# --- affine ---------------------------------------------------------------------------------------
-
-A = np.array([[1.0, 2.0, 0.0], [0.0, -1.0, 1.0]])
-B = np.array([[2.0, 0.5], [-1.0, 1.0]])
-OFFSET = np.array([0.5, -1.0])
-
-
-def test_affine_gaussian_is_the_multivariate_normal():
-    mechanism = AffineMechanism(Gaussian(0.7), A, B, OFFSET)
-    y, z = np.array([0.3, -1.0, 2.0]), np.array([[0.4, 1.0], [-2.0, 3.0]])
-    law = stats.multivariate_normal(A @ y + OFFSET, 0.7 * B @ B.T)
-    np.testing.assert_allclose(mechanism.log_density(z, y), law.logpdf(z), rtol=1e-12)
-    np.testing.assert_allclose(
-        mechanism.information(y), A.T @ np.linalg.inv(0.7 * B @ B.T) @ A, rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("law", [Laplace(0.5), Cauchy(0.3), Staircase(1.0)], ids=repr)
-def test_affine_law(law):
-    rng = np.random.default_rng(1)
-    mechanism = AffineMechanism(law, A, B, OFFSET)
-    y = np.array([0.3, -1.0, 2.0])
-    z = mechanism.simulate(y, rng, trials=20_000)
-    noise = np.linalg.solve(B, (z - A @ y - OFFSET).T)
-    for component in noise:
-        assert stats.kstest(component, law.cdf).pvalue > FALSE_ALARM
-    assert mechanism.log_density(z, y).shape == (20_000,)
-    if isinstance(law, Staircase):
-        assert np.isinf(np.diag(mechanism.worst_information())).all()
-        return
-    one = z[3]
-    np.testing.assert_allclose(
-        mechanism.score(one, y), gradient(mechanism, one, y), rtol=1e-5, atol=1e-9
-    )
-    expected = law.fisher_information * A.T @ np.linalg.inv(B @ B.T) @ A
-    np.testing.assert_allclose(mechanism.worst_information(), expected, rtol=1e-12)
-
-
-def test_affine_density_has_mass_one():
-    mechanism = AffineMechanism(Laplace(0.5), A, B, OFFSET)
-    y = np.array([0.3, -1.0, 2.0])
-    # d in a box of 40 scales with panels that meet at the kinks, mapped by B.
-    x, w = np.polynomial.legendre.leggauss(60)
-    d = np.concatenate([10 * (x - 1), 10 * (x + 1)])
-    grid = np.stack(np.meshgrid(d, d, indexing="ij"), axis=-1)
-    weight = np.outer(np.tile(10 * w, 2), np.tile(10 * w, 2)) * abs(np.linalg.det(B))
-    z = grid @ B.T + A @ y + OFFSET
-    assert (np.exp(mechanism.log_density(z, y)) * weight).sum() == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize("law", [Gaussian(), Laplace(), Cauchy()], ids=repr)
-def test_affine_calibrated_touches_the_level(law):
-    S = PrivacyLevel(np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 0.5], [0.0, 0.5, 1.0]]))
-    mechanism = AffineMechanism.calibrated(S, law, A, B, OFFSET)
-    order = loewner(mechanism.worst_information(), S.dense(), rtol=1e-12)
-    assert order
-    assert abs(order.margin) < 1e-12
-    number = AffineMechanism.calibrated(2.0, law, A, B)
-    assert np.linalg.eigvalsh(number.worst_information())[-1] == pytest.approx(2, rel=1e-12)
-
-
-def test_affine_refusals():
-    with pytest.raises(InvalidInput, match="invertible"):
-        AffineMechanism(Laplace(), A, [[1.0, 2.0], [2.0, 4.0]])
-    with pytest.raises(InvalidInput, match="Cholesky"):
-        AffineMechanism(Gaussian(), A, np.ones((2, 3)))
-    with pytest.raises(InvalidInput, match="3 entries for 2"):
-        AffineMechanism(Laplace(), A, B, [1.0, 2.0, 3.0])
-    with pytest.raises(NotCalibratable, match="density jumps"):
-        AffineMechanism.calibrated(1.0, Uniform(), A, B)
-    with pytest.raises(NotCalibratable, match="hides a combination"):
-        AffineMechanism.calibrated(PrivacyLevel([1.0, 0.0, 1.0]), Laplace(), A, B)
-    hidden = AffineMechanism.calibrated(
-        PrivacyLevel([4.0, 1.0, 0.0]), Laplace(), [[2.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
-    )
-    np.testing.assert_allclose(hidden.worst_information(), np.diag([4.0, 1.0, 0.0]), atol=1e-12)
-
-
-def test_affine_epsilon():
-    mechanism = AffineMechanism(Laplace(0.5), [[1.0], [2.0]], np.diag([1.0, 4.0]))
-    # B⁻¹A = (1, ½): ε = (1 + ½)·move/b
-    assert mechanism.epsilon(0.1) == pytest.approx(0.3)
-    assert AffineMechanism(Gaussian(), A, B).epsilon(0.1) == math.inf
 
 
 # --- a user's own ---------------------------------------------------------------------------------

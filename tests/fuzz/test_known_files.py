@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.coverage.kept import Kept
 
 import privest as pv
 import workflow_inside as workflow
@@ -26,15 +25,13 @@ from fuzz.readers import (
     RELEASED,
     STREAM,
     _checkpoint,
-    _unit,
     made,
     save_checkpoint,
-    save_units,
 )
 from privest.data.source import open_source
 from privest.errors import CheckpointError, InvalidInput
 from privest.network._sensor import SensorRelease
-from privest.reading import MOST_COLUMNS, parse_json, parse_toml, read_numbers
+from privest.reading import MOST_COLUMNS, parse_json, parse_toml, read_arrays, read_numbers
 from privest.streaming import read_table
 
 LITTLE = 256 * MIB
@@ -110,13 +107,17 @@ def test_a_document_of_many_lists_is_refused_before_it_is_used():
 
 
 def test_endless_and_special_files(tmp_path):
-    for act in (workflow.load_spec, pv.StreamLevel.load):
-        refused(act, Path("/dev/zero"), match=r"more than|not a stream level")
+    for act in (workflow.load_spec, read_archive):
+        refused(act, Path("/dev/zero"), match=r"more than|not an archive")
         refused(act, tmp_path, match="cannot read")
         refused(act, "a\0b", match="zero byte")
     refused(open_source, "/dev/zero")
     refused(read_table, "/dev/zero", match="zero bytes")
     refused(_resumed, Path("/dev/zero"), error=CheckpointError)
+
+
+def read_archive(path):
+    return read_arrays(path, "an archive")
 
 
 def _resumed(path, stream=0):
@@ -125,25 +126,25 @@ def _resumed(path, stream=0):
         kept.resume()
 
 
-# --- levels ---------------------------------------------------------------------------------------
+# --- archives -------------------------------------------------------------------------------------
 
 
 def _archive(path, packed=False, **arrays):
     save = np.savez_compressed if packed else np.savez
     with path.open("wb") as file:
-        save(file, format=np.array("privest stream level 1"), **arrays)
+        save(file, **arrays)
     return path
 
 
-def test_a_level_that_unpacks_to_much(tmp_path):
+def test_an_archive_that_unpacks_to_much(tmp_path):
     path = _archive(tmp_path / "level", packed=True, endless=np.zeros((1, 10**7, 1)))
     assert path.stat().st_size < MIB
-    refused(pv.StreamLevel.load, path, match="packed")
+    refused(read_archive, path, match="packed")
 
 
-def test_a_level_that_says_it_is_large(tmp_path):
+def test_an_archive_that_says_it_is_large(tmp_path):
     """In the header of an array, and in the directory of the archive."""
-    good = made(LEVELS[0].save)
+    good = _archive(tmp_path / "good", part=np.ones((1, 1, 1))).read_bytes()
     parts = {}
     with zipfile.ZipFile(io.BytesIO(good)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
@@ -152,15 +153,15 @@ def test_a_level_that_says_it_is_large(tmp_path):
         with zipfile.ZipFile(path, "w") as archive:
             for name, data in parts.items():
                 archive.writestr(name, data.replace(b"(1, 1, 1)", shape))
-        refused(pv.StreamLevel.load, path, match="the shape of an array|as numpy writes it")
+        refused(read_archive, path, match="the shape of an array|as numpy writes it")
     sizes = bytearray(good)
     at = sizes.rindex(b"PK\x01\x02")
     sizes[at + 20 : at + 28] = b"\xff\xff\xff\x7f" * 2  # packed and unpacked, in the directory
     (tmp_path / "sizes").write_bytes(sizes)
-    refused(pv.StreamLevel.load, tmp_path / "sizes", match="larger than it is|damaged")
+    refused(read_archive, tmp_path / "sizes", match="larger than it is|damaged")
 
 
-def test_a_level_whose_parts_lie_within_each_other(tmp_path):
+def test_an_archive_whose_parts_lie_within_each_other(tmp_path):
     """A hundred arrays in the bytes of one: each begins within the one before and ends with it."""
     last = _npy(bytes(4 * MIB))
     inside, parts = b"", []
@@ -178,7 +179,7 @@ def test_a_level_whose_parts_lie_within_each_other(tmp_path):
     size = out.tell() - len(inside)
     out.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 100, 100, size, len(inside), 0))
     (tmp_path / "level").write_bytes(out.getvalue())
-    refused(pv.StreamLevel.load, tmp_path / "level", match="larger than it is")
+    refused(read_archive, tmp_path / "level", match="larger than it is")
 
 
 def _npy(payload):
@@ -196,20 +197,11 @@ def _record(name, crc, size, at=None):
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):
-    for name, act in (("level", pv.StreamLevel.load), ("plan.toml", workflow.load_spec)):
+    for name, act in (("level", read_archive), ("plan.toml", workflow.load_spec)):
         with (tmp_path / name).open("wb") as file:
             file.write(b"PK\x03\x04")
             file.truncate(3 << 30)  # a hole: it takes no room on the disk
         refused(act, tmp_path / name, match="has more than")
-
-
-@pytest.mark.parametrize("value", [np.nan, -1.0, np.inf])
-def test_a_level_of_no_meaning(tmp_path, value):
-    sizes = np.ones(1, dtype=int)
-    for arrays in ({"diagonal": np.array([value]), "sizes": sizes},):
-        refused(pv.StreamLevel.load, _archive(tmp_path / "level", **arrays))
-    path = _archive(tmp_path / "many", diagonal=np.ones(1), sizes=np.array([10**12]))
-    refused(pv.StreamLevel.load, path)
 
 
 # --- checkpoints ----------------------------------------------------------------------------------
@@ -432,7 +424,7 @@ def test_the_command_line(tmp_path):
     bound = ("--noise-variance", "1", "--level", "1")
     for arguments, words in (
         (("bound", "--h", str(tmp_path / "wide.csv"), *bound), "200000 parameters"),
-        (("stream", str(tmp_path / "rows.csv"), *bound), "20000 parameters"),
+        (("stream", str(tmp_path / "rows.csv"), "--level", "1"), "20000 parameters"),
     ):
         done = command(*arguments)
         assert done.returncode == 2
@@ -441,17 +433,6 @@ def test_the_command_line(tmp_path):
     with open("/dev/zero", "rb") as endless:
         done = command("bound", "--h", "-", *bound, stdin=endless)
     assert (done.returncode, "zero bytes" in done.stderr) == (2, True)
-
-
-def test_a_kept_number_that_the_disk_changed_is_computed_again(tmp_path):
-    path, data = tmp_path / "units", made(save_units)
-    four = np.array([3.0, 4.0]).tobytes()
-    assert data.count(four) == 1
-    path.write_bytes(data.replace(four, np.array([3.0, 5.0]).tobytes()))
-    with Kept(path, 1, 3) as store:
-        assert store.get(_unit()) is None
-        store.put(_unit(), np.arange(6.0).reshape(3, 2))
-        assert store.get(_unit()).tolist() == [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
 
 
 # --- one layer ------------------------------------------------------------------------------------

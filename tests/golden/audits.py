@@ -72,15 +72,7 @@ CHEATERS = {
     "the input itself": lambda u, z, c, r: u,
     "the input in 1 of 1000 draws": lambda u, z, c, r: np.where(r.random(z.shape) < 1e-3, u, z),
     "the input itself beyond 10": lambda u, z, c, r: np.where(np.abs(u) > 10, u, z),
-    "half the noise from 36 to 60": lambda u, z, c, r: np.where(
-        (u > 36) & (u < 60), (u + z) / 2, z
-    ),
-    "low digits": lambda u, z, c, r: low_bits(u, z),
     "rounded noise": lambda u, z, c, r: u + np.round(2 * (z - u)) / 2,
-    "the 1000th call": lambda u, z, c, r: u + 0 * z if c == 1000 else z,
-    "calls after the 60th": lambda u, z, c, r: (u + z) / 2 if c > 60 else z,
-    "single draws": lambda u, z, c, r: (u + z) / 2 if z.size == 1 else z,
-    "the global generator": lambda u, z, c, r: u + np.random.standard_normal(u.shape),  # noqa: NPY002
 }
 
 
@@ -245,9 +237,9 @@ def certificate(found):
     return {
         "verdict": found.verdict, "margin": found.margin, "error": found.error,
         "claimed": found.claimed, "method": found.method, "sampler": found.sampler,
-        "where": found.where, "resolution": found.resolution, "power": found.power,
+        "where": found.where, "resolution": found.resolution,
         "worst_y": found.worst_y, "confidence": found.confidence,
-        "examined": list(found.examined), "reasons": len(found.reasons),
+        "reasons": len(found.reasons),
     }  # fmt: skip
 
 

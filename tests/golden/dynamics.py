@@ -203,10 +203,6 @@ def state_cases():
         dense = {"form": "cumulative", "S": target, "sizes": [2] * 8, "lags": [],
                  "T": np.eye(2)[None]}  # fmt: skip
         made[name] = states_case(seed, 8, level=dense, **extra)
-    made["shared level parts"] = states_case(
-        51, system=a(51, m=3), parts=[(1, 0), (2, 1), (2, 2)],
-        level={"form": "shared", "S": 2.0, "lags": [], "T": np.eye(3)[None]},
-    )  # fmt: skip
     number = {"form": "number", "S": 0.7, "lags": [], "T": math.sqrt(0.7) * np.eye(2)[None]}
     made["level a number"] = states_case(52, level=number)
     made["on a grid"] = states_case(53, level=number, grid=0.25, gaps=[3])
@@ -522,9 +518,6 @@ def make_level(given):
         return S
     if form == "endless":
         return pv.StreamLevel.constant(S, lags=lags)
-    if form == "shared":
-        one = np.sqrt(S) * (np.eye(3) - (1 - 1 / np.sqrt(3)) / 3)  # hides the mean of a step, too
-        return pv.StreamLevel.from_arrays({"endless": one[None]})
     if form == "cumulative":
         return pv.StreamLevel.from_cumulative(S, given["sizes"])
     if form == "from_lags":

@@ -13,7 +13,7 @@ from privest.linalg import batched
 from privest.network import _rounds as averaging
 from privest.network import mpi as agent
 from privest.network._consensus import certified
-from privest.network._graph import as_links, weights_on
+from privest.network._graph import as_links, weights_of
 from privest.network._rounds import packed, spectrum_of, unpacked
 
 
@@ -22,7 +22,7 @@ def sample():
     made = sensors(14, seed=3)
     sent = releases(made)
     graph = network.Graph.from_networkx(networkx.connected_watts_strogatz_graph(14, 4, 0.4, seed=1))
-    return made, sent, contributions(made, sent), weights_on(graph, None)
+    return made, sent, contributions(made, sent), weights_of(graph)
 
 
 def run_agents(parts, weights, rounds, step):
@@ -89,7 +89,7 @@ def test_reach_is_at_least_the_diameter():
 def test_lossy_links_are_agents_that_leave_silent_neighbours_out():
     """One round: the same failures through `mix`, and every W_k symmetric and stochastic."""
     graph = network.Graph.grid(3, 4)
-    weights = weights_on(graph, None)
+    weights = weights_of(graph)
     lossy = network.TimeVarying([graph], loss=0.4, rng=5)
     start = np.random.default_rng(6).standard_normal((12, 2))
     for k in range(20):

@@ -130,9 +130,11 @@ def asked(example):
 def test_the_example_prints_what_the_page_says(example, tmp_path, capsys):
     found = example.main(FOLDER, tmp_path / "deep")
     printed = capsys.readouterr().out
-    page = (ROOT / "docs" / "nhanes.md").read_text(encoding="utf-8")
-    lines = [line for line in printed.splitlines() if line and not line.startswith("Picture")]
-    assert [line for line in lines if line not in page] == []
+    page = (ROOT / "docs" / "tutorials" / "survey.md").read_text(encoding="utf-8")
+    _, _, after = page.partition("print(pv.estimate(rows.simulate(rng=2012)).summary())\n```\n")
+    shown = after.split("```")[1].removeprefix("text\n").splitlines()
+    assert len(shown) > 10
+    assert [line for line in shown if line not in printed] == []
     assert (tmp_path / "deep" / "nhanes.png").stat().st_size > 10_000
     widths = [np.ptp(one.interval(), axis=1) for one in found.values()]
     assert (widths[0] > widths[1]).all()

@@ -123,6 +123,8 @@ def test_one_at_a_time_in_pieces_as_lines_and_as_many_series(kind):
     cuts = [0, 1, 2, 11, steps]
     parts = [mechanism.release(y[a:b]) for a, b in itertools.pairwise(cuts)]
     release = pv.Release.join(parts)
+    if "diagonal" not in kind:  # a step that is mixed shows nothing without a part of it
+        missing = missing.any(axis=1)
     assert np.array_equal(release.missing, missing)
     whole = dynamics.filter(system, release, level=level, inputs=inputs)
     kalman = dynamics.PrivateKalman(system, level)
@@ -148,7 +150,7 @@ def test_series_that_miss_different_parts():
     steps, m = 12, 2
     system, level = (
         random_system(rng, steps=steps, n=2, m=m),
-        pv.StreamLevel.constant(random_psd(rng, 2, 2)),
+        pv.StreamLevel.constant(np.diag([2.0, 0.5])),
     )
     y = np.stack([system.sample(steps, rng)[1] for _ in range(4)])
     for i, cell in enumerate([(3, 0), (3, 1), (3, 0), (5, slice(None))]):
@@ -182,7 +184,7 @@ def test_series_that_miss_different_parts():
 
 
 def test_what_dropping_the_rest_cost():
-    """Two sensors that take turns: each step has one reading, and used to show nothing at all."""
+    """Two sensors that take turns: each step has one reading."""
     system = dynamics.StateSpace(
         A=0.95 * np.eye(2), C=np.eye(2), Q=0.1 * np.eye(2), R=0.1, cov0=1.0
     )

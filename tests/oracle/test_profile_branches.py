@@ -85,7 +85,7 @@ def test_five_steps_leave_a_root_open():
     release = pv.StreamMechanism(level).simulate(rng.standard_normal(5) * 3 + 2, rng)
     told = dynamics.fit("ar1", release, level=level)
     assert told.open_ends()[0].all()
-    assert "phi1 has no interval" in told.notes()[0]
+    assert any("phi1 has no interval" in note for note in told.notes())
 
 
 def test_regular_fits_look_for_no_other_branch():

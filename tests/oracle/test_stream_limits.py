@@ -190,37 +190,6 @@ def test_range_condition_is_tight():
             pv.StreamLevel([np.eye(2), S], U)
 
 
-@pytest.mark.parametrize(
-    "level",
-    [
-        pv.StreamLevel.constant(1.5),
-        pv.StreamLevel.constant([[2.0, 1.0], [1.0, 2.0]], lags=[0.5]),
-        pv.StreamLevel([1.0, 2.0, 0.0]),
-        pv.StreamLevel([np.eye(2), np.ones((3, 3)) + np.eye(3)]),
-        pv.StreamLevel(np.stack([np.ones((2, 2))] * 3)),
-        pv.StreamLevel.from_cumulative(np.eye(4) + 0.5),
-        pv.StreamLevel(np.ones(12), lags=[0.5]),
-    ],
-    ids=repr,
-)
-def test_a_level_travels_to_the_last_bit(level, tmp_path):
-    level.save(tmp_path / "level")
-    again = pv.privacy.StreamLevel.load(tmp_path / "level")
-    assert again.fingerprint == level.fingerprint
-    assert (again.form, again.reach, again.steps, again.block) == (
-        level.form, level.reach, level.steps, level.block,
-    )  # fmt: skip
-    y = np.arange(1.0, 1 + (sum(level.sizes_between(0, level.steps or 4))))
-    released = [
-        pv.StreamMechanism(one).simulate(y, np.random.default_rng(1)).values
-        for one in (level, again)
-    ]
-    assert np.array_equal(*released)
-    (tmp_path / "text").write_text("hello")
-    with pytest.raises(InvalidInput, match="not a stream level"):
-        pv.privacy.StreamLevel.load(tmp_path / "text")
-
-
 def test_the_fingerprint_is_of_what_is_used():
     """Two factors of one S, a rotation apart, are two levels: their releases do not mix."""
     S = np.eye(3) - 1 / 3

@@ -2,7 +2,7 @@
 
 All of it through the public calls (`aggregate_coverage`): the quick form repeats some cases 100
 times, the slow one all of them 2,000 times. `python tests/aggregate_coverage.py` prints the table
-of docs/aggregate.md.
+of docs/howto/aggregate.md.
 Bounds follow from the number of repetitions: coverage is between 94% and 98% to within four
 standard errors of a proportion (about 100 coefficients: a false alarm in 150 runs at the edge
 itself); means and standard deviations to within five.

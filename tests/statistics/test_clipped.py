@@ -12,12 +12,6 @@ import scipy.stats
 
 from privest.estimator import ClippedRows, cost_of_rows, estimate_clipped, maximum_likelihood
 from privest.estimator.likelihood import ClippedLikelihood
-from privest.workflow import Spec
-from privest.workflow.estimate import estimate
-from privest.workflow.plan import stated_plan
-from privest.workflow.release import simulate_release, simulation_source
-from privest.workflow.spec import Model, Privacy
-from workflow_tables import write
 
 THETA, TAU = np.array([0.15, 0.75, -0.6]), 0.7
 LEVEL = TAU**-2
@@ -141,32 +135,3 @@ def test_intervals_cover_where_the_noise_variance_is_not_known(share, rows, tria
     assert abs(of_variance / trials - 0.95) < allowed, of_variance / trials
     if (share, rows) == (0.21, 2000):
         assert plain.min() < 0.3 * trials, plain / trials
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("rows", "level", "share"),
-    [(200, 2.0, 0.005), (200, 2.0, 0.06), (200, 0.2, 0.21), (30, 1.0, 0.21)],
-)
-def test_intervals_of_the_command_cover_with_a_range(tmp_path, rows, level, share):
-    """Through files: the ordinary estimate, maximum likelihood, and least squares with a sentence
-    where the release does not tell σ², whichever it is. 4 deviations of a share of 200 are .062.
-    """
-    trials, rng = 200, np.random.default_rng(8)
-    H = design(rows)
-    limits = range_for(H, share)
-    covered, ways = np.zeros(3), set()
-    for k in range(trials):
-        y = H @ THETA + rng.standard_normal(rows)
-        data = write({"a": H[:, 1], "b": H[:, 2], "y": y}, tmp_path / "data.csv")
-        terms = stated_plan(
-            Spec(str(data), Model("y", ("a", "b")), Privacy(level, range={"y": limits}))
-        )
-        file = tmp_path / f"{k}.csv"
-        simulate_release(terms, file, simulation_source(terms, k))
-        found = estimate(file)
-        low, high = found.interval().T
-        covered += (low < THETA) & (high > THETA)
-        ways.add((found.likelihood is not None, found.clipping_bias < 0.05))
-    assert (np.abs(covered / trials - 0.95) < 4 * np.sqrt(0.95 * 0.05 / trials)).all(), covered
-    assert len(ways) > 1 or share == 0.06  # more than one way was gone

@@ -71,13 +71,11 @@ def require_variances(plan, found):
 
 
 def test_the_standard_errors_asked_for_are_those_of_the_estimates():
-    """σ² known: exactly; intervals of the stated variance hold in 95 %."""
+    """σ² known: exactly."""
     plan, table = planned(120)
     assert plan.standard_error[1:] == pytest.approx(list(WANTED.values()), rel=1e-4)
     assert plan.level > 3 * plan.survey.levels.mean
-    found, held = trials(plan, table, 200, "stated")
-    require_variances(plan, found)
-    require_covered(held, 0.95, 0.95)
+    require_variances(plan, trials(plan, table, 200)[0])
 
 
 def test_intervals_hold_where_the_noise_variance_is_not_known():
@@ -85,28 +83,6 @@ def test_intervals_hold_where_the_noise_variance_is_not_known():
     plan, table = planned(60, scale=1.5)
     assert plan.survey.levels.withheld > 0
     require_covered(trials(plan, table, 200)[1], 0.93)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("variance", [0.05, 0.5])
-@pytest.mark.parametrize("rows", [30, 100, 400])
-def test_coverage_of_many_releases(rows, variance):
-    scale = np.sqrt(400 / rows) * np.sqrt(variance / 0.5) * 1.2
-    plan, table = planned(rows, variance, scale)
-    found, held = trials(plan, table, 2000, "stated")
-    require_variances(plan, found)
-    require_covered(held, 0.95, 0.95)
-    require_covered(trials(plan, table, 2000, seed=1)[1], 0.93)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("limits", [{}, {"cap": 2.0}, {"criterion": "D"}])
-def test_coverage_at_a_mean_level(limits):
-    plan, table = planned(80, levels=lambda model: pv.design.allocate(model, 80.0, **limits))
-    found, held = trials(plan, table, 2000, "stated")
-    require_variances(plan, found)
-    require_covered(held, 0.95, 0.95)
-    require_covered(trials(plan, table, 1000, seed=1)[1], 0.93)
 
 
 @pytest.mark.slow

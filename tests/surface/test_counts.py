@@ -15,13 +15,9 @@ DOORS = {
     "constant": lambda k: pv.StreamLevel.constant(1.0, steps=k),
     "first": lambda k: pv.StreamLevel.constant(1.0).first(k),
     "cumulative": lambda k: pv.StreamLevel(np.ones(4)).cumulative(k),
-    "adjacent steps": lambda k: pv.privacy.Adjacency.steps(1.0, k),
     "for_size": lambda k: pv.PrivacyLevel(1.0).for_size(k),
     "dense": lambda k: pv.PrivacyLevel(1.0).dense(k),
     "sizes": lambda k: pv.StreamLevel.from_cumulative(np.eye(4), [k]),
-    "blocks": lambda k: pv.PrivacyLevel(np.ones(4)).to_mu(
-        sensitivity=pv.privacy.Adjacency.block(1.0, [k])
-    ),
     "metric": lambda k: pv.privacy.metric_trace(1.0, k),
     "metric bound": lambda k: pv.bounds.trace_bound(MODEL, epsilon=1.0, measurements=k),
     "consensus bound": lambda k: pv.bounds.consensus_bound(1.0, agents=k),

@@ -53,7 +53,6 @@ ALLOWED = {
     "network/_rounds.py": FIXED,
     "pipeline/_report.py": WORLD,
     "pipeline/_perturbation.py": "noise of laws other than the Gaussian, for experiments",
-    "pipeline/_roots.py": FIXED,
 }
 
 

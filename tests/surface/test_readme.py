@@ -17,12 +17,16 @@ from pathlib import Path
 
 import pytest
 
+import privest as pv
 from shared_data import RAW
 from workflow_command import called
 
 ROOT = Path(__file__).parents[2]
-NEEDS_NHANES = {"nhanes.md"}  # pages about data that are not part of the project
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+NEEDS_NHANES = {"survey.md"}  # pages about data that are not part of the project
+MADE = {"auto_gallery", "reference"}  # folders that `make docs` writes
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [page for page in PAGES if not MADE & set(page.relative_to(ROOT).parts)]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -52,7 +56,7 @@ def run_console(block):
     return printed
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
     if page.name in NEEDS_NHANES and not RAW.is_dir():
         pytest.skip("the NHANES tables are not here (../shared/data/nhanes_raw)")
@@ -78,13 +82,39 @@ def test_code_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
             printed = None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", text):
+        found = (page.parent / target).resolve() if target else page
+        if MADE & set(found.parts):
+            continue  # `make docs` looks there
+        assert found.exists(), f"{page.name} links to {target}"
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", found.read_text(encoding="utf-8"), re.MULTILINE)
+            assert anchor in {slug(title) for title in titles}, f"{page.name}: {target}#{anchor}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_absolute_links_are_whole_and_encrypted(page):
+    for link in re.findall(r"\]\((\w+:[^)]*)\)", page.read_text(encoding="utf-8")):
+        assert re.fullmatch(r"https://[\w.-]+\.\w+(/\S*)?", link), f"{page.name} links to {link}"
+
+
+def slug(title):
+    """The anchor of a heading, as GitHub and MyST make it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_on_pages_exist(page):
+    for dotted in set(re.findall(r"`pv\.([\w.]+)", page.read_text(encoding="utf-8"))):
+        found = pv
+        for part in dotted.split("."):
+            found = getattr(found, part)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_use_public_modules_and_do_not_mask_epsilon(page):
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"privest(?:\.\w+)*\._\w+", text)

@@ -16,6 +16,6 @@ def test_the_picture_is_of_the_page_that_the_demo_makes(tmp_path, capsys, monkey
     monkeypatch.chdir(tmp_path)  # the commands on the page name out/demo
     assert runner(capsys, monkeypatch)("demo", "--simulate").code == 0
     page = tmp_path / "out" / "demo" / "report.html"
-    assert module.digest_in(DOCS / "report.png") == module.digest_of(page)
+    assert module.digest_in(DOCS / "images" / "report.png") == module.digest_of(page)
     page.write_text(page.read_text(encoding="utf-8").replace("300 rows", "301 rows"))
-    assert module.digest_in(DOCS / "report.png") != module.digest_of(page)
+    assert module.digest_in(DOCS / "images" / "report.png") != module.digest_of(page)

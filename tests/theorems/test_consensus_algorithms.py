@@ -132,18 +132,6 @@ def parts_of_ones(count):
     return network.Contribution(np.ones((count, 1)), np.ones((count, 1, 1)))
 
 
-def test_an_even_ring_without_own_weights_swings_for_ever_and_is_refused():
-    """The paper's conditions allow a_ii = 0."""
-    count = 6
-    W = np.zeros((count, count))
-    for i in range(count):
-        W[i, (i + 1) % count] = W[i, (i - 1) % count] = 0.5
-    swing = np.array([1.0, -1.0] * 3)
-    assert np.array_equal(np.linalg.matrix_power(W, 100) @ swing, swing)
-    with pytest.raises(pv.errors.InvalidInput, match="agent 0 keeps a_ii = 0 of its own value"):
-        network.consensus(parts_of_ones(count), network.Graph.ring(count), weights=W)
-
-
 # --- privacy -----------------------------------------------------------------------------------
 
 

@@ -364,12 +364,6 @@ def test_later_steps_spend_earlier_readings(s):
         (lambda: pv.StreamLevel.from_cumulative(np.eye(3), [1, 1]), "add up to 3"),
         (lambda: pv.StreamLevel([1.0, 1.0], lags=[np.eye(3)]), "a number or 1×1"),
         (
-            lambda: pv.StreamLevel([1.0, 1.0]).to_mu(
-                sensitivity=pv.privacy.Adjacency.direction([1.0])
-            ),
-            "length 1; the level has 2",
-        ),
-        (
             lambda: pv.bound(
                 pv.LinearModel(np.eye(3), noise=pv.noise.Gaussian()), pv.StreamLevel([1.0, 1.0])
             ),

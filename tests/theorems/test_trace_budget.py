@@ -1,4 +1,4 @@
-"""The best release under tr I_z(Y) ≤ s (docs/theory.md 3)."""
+"""The best release under tr I_z(Y) ≤ s (theory.md 3)."""
 
 import numpy as np
 import pytest

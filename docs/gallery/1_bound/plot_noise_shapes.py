@@ -15,9 +15,9 @@ import privest as pv
 H = np.random.default_rng(2).normal(size=(50, 3))
 noises = {
     "Gaussian": pv.noise.Gaussian(1.0),
-    "Laplace": pv.noise.Laplace(1.0).with_variance(1.0),
-    "Student-t, 5 df": pv.noise.StudentT(5).with_variance(1.0),
-    "logistic": pv.noise.Logistic(1.0).with_variance(1.0),
+    "Laplace": pv.noise.Laplace(np.sqrt(0.5)),
+    "Student-t, 5 df": pv.noise.StudentT(5, np.sqrt(0.6)),
+    "logistic": pv.noise.Logistic(np.sqrt(3) / np.pi),
 }
 levels = np.geomspace(0.05, 100, 50)
 

@@ -81,7 +81,7 @@ class FeatureRows:
         return np.split(values, np.cumsum(sizes)[:-1])
 
     def some(self, most: int) -> FeatureRows:
-        """At most about so many rows, evenly spread: to start an iteration with."""
+        """At most about this number of rows, evenly spread: to start an iteration with."""
         step = max(1, -(-self.count // most))
         return FeatureRows(self.n, [np.concatenate(list(self.map(lambda X: X[::step].copy())))])
 

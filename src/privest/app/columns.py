@@ -1,4 +1,4 @@
-"""The form of the columns screen as a specification, and back."""
+"""The form of the columns screen as a specification."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from privest.app.pages import Errors, Form, as_typed
+from privest.app.pages import Errors, Form
 from privest.app.tables import Table
 from privest.data.look import ColumnLook, MissingCode, TableLook
 from privest.data.source import EMBEDDED
@@ -15,7 +15,6 @@ from privest.report.sections import printable
 from privest.workflow.refusals import NotOffered
 from privest.workflow.spec import Model, Privacy, Public, Spec
 
-SHOWN = 100  # columns that are shown without being asked for
 EPSILON, DELTA = 1.0, 1e-6  # to begin with
 ROLES = {
     "unused": "Not used", "private": "Private: protect it", "public": "Public: explains it",
@@ -35,7 +34,7 @@ Typed = Mapping[str, Sequence[str]]
 
 # Where on the form a combination that does not exist is marked, by the key of its refusal.
 FIELD_OF = {
-    "person-distribution": "family", "person-family": "family", "cap": "most",
+    "person-rows": "form", "person-family": "family", "cap": "most",
     "yes-no": "family", "family-transform": "logarithm", "log-range": "low",
     "family-variance": "sd", "aggregate-weights": "form",
 }  # fmt: skip
@@ -216,9 +215,10 @@ def _codes(
         column, public = look.columns[at], at in roles["public"]
         if public and _as_list(form, column, at):
             continue
-        left = {word: rows for word, rows in column.words if word not in every.codes(column.name)}
+        known = every.codes(column.name)
+        left = [code for code in column.codes if code.word and code.code not in known]
         if left and f"role-{at}" not in errors:
-            errors[f"role-{at}"] = _words_left(column, left, public=public)
+            errors[f"role-{at}"] = _words_left(left, public=public)
     return every.missing_codes
 
 
@@ -231,62 +231,15 @@ def _ticked(form: Form, column: ColumnLook, at: int, *, public: bool) -> list[st
 
 def _offers(column: ColumnLook, *, public: bool) -> list[MissingCode]:
     """The codes that can be ticked: a word of a private column only where it looks like a code."""
-    return [code for code in column.codes if public or code.plain]
+    return [code for code in column.codes if code.plain or (public and "=" not in code.code)]
 
 
-def _words_left(column: ColumnLook, left: Mapping[str, int], *, public: bool) -> str:
-    rows = sum(left.values())
+def _words_left(left: Sequence[MissingCode], *, public: bool) -> str:
+    rows = sum(code.rows for code in left)
     said = f"words are among its numbers, in {rows:,} row{'s' * (rows > 1)}."
-    if {code.code for code in _offers(column, public=public)} & left.keys():
-        said += " Tick those that stand for a missing value."
-    else:
-        said += " Empty or correct these cells in the file."
-    return said
-
-
-# --- and back -------------------------------------------------------------------------------------
-
-
-def typed_of(spec: Spec, look: TableLook) -> dict[str, list[str]]:
-    """The form that would state this plan."""
-    model = spec.model
-    roles = _roles_of(spec)
-    found = {
-        "form": spec.privacy.form, "gaps": model.missing, "family": model.family, "known": "yes",
-        "logarithm": "yes" if model.transform == "log" else "", "formula": model.formula or "",
-        "codes": "; ".join(spec.format.missing_codes), "most": as_typed(model.most_rows),
-        "further": "\n".join(roles) if len(look.columns) > SHOWN else "",
-    }  # fmt: skip
-    for at, column in enumerate(look.columns):
-        found[f"role-{at}"] = roles.get(column.name, "unused")
-        if roles.get(column.name) == "private":
-            found |= _typed_knowledge(spec, column.name, at)
-        if column.name in model.categories:
-            shown = {value: name for name, value in offered(column).items()}
-            lines = [shown.get(one, one) for one in model.categories[column.name]]
-            found |= {f"use-{at}": "list", f"list-{at}": "\n".join(lines)}
-    return {name: [value] for name, value in found.items() if value}
-
-
-def _roles_of(spec: Spec) -> dict[str, str]:
-    model = spec.model
-    roles = dict.fromkeys(model.features, "public") | dict.fromkeys(spec.targets, "private")
-    more = (("person", model.person), ("weight", model.weights))
-    return roles | {name: role for role, name in more if name is not None}
-
-
-def _typed_knowledge(spec: Spec, name: str, at: int) -> dict[str, str]:
-    expected = next(iter(spec.public.expected.values()), None)
-    found: dict[str, str] = {}
-    if (ends := spec.privacy.range.get(name)) is not None:
-        found |= {f"low-{at}": as_typed(ends[0]), f"high-{at}": as_typed(ends[1])}
-    if (variance := spec.public.residual_variance) is not None:
-        found[f"sd-{at}"] = as_typed(round(variance**0.5, 12))
-    if spec.model.family == "binomial" and expected is not None:
-        found[f"share-{at}"] = as_typed(100 * expected)
-    if spec.model.family == "poisson":
-        found["count"] = as_typed(expected)
-    return found
+    if any(code.plain or (public and "=" not in code.code) for code in left):
+        return f"{said} Tick those that stand for a missing value."
+    return f"{said} Empty or correct these cells in the file."
 
 
 # --- texts ----------------------------------------------------------------------------------------

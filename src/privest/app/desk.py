@@ -12,6 +12,7 @@ import secrets
 import shutil
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 from privest.app.tables import Table
 from privest.data.look import TableLook
 from privest.errors import InvalidInput
-from privest.files import held_lock
+from privest.files import held_lock, is_own
 from privest.workflow.account import LEDGER, account_name
 from privest.workflow.plan import Plan
 
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 
 PREFIX = "privest-app-"
 ALIVE = "alive"  # a file that is locked as long as its app runs
+YOUNG = 60.0  # seconds: an app locks its folder long before
 STEPS = {
     "start": "Start", "data": "Columns", "privacy": "Privacy", "release": "Release",
     "results": "Results",
 }  # fmt: skip
-MOST_ANSWERS = 20  # pages that are kept for the Back button
 MOST_WORKS = 50  # on one desk: each may hold a table on disk
 
 
@@ -47,10 +48,10 @@ class Work:
     moved     the last request that moved ε: one that comes late changes nothing.
     job       the release or dry run that was made last; `tickets` let one begin.
     choice    file and account of the release; account: its unit, limit and spending.
-    released  the table of a release. made: its plan, if it was made here.
+    released  the table of a release. made: its plan.
     earlier   real releases of this table, each a piece of work of its own.
     asked     rows at which a mean was asked for; `kept`: the last estimate, by its release.
-    looks     number of the table and its format; `models`: of the model. Older forms are refused.
+    models    number of the model: forms that show an older one are refused.
     """
 
     id: str
@@ -70,7 +71,6 @@ class Work:
     earlier: list[Work] = field(default_factory=list, repr=False)
     asked: list[dict[str, object]] = field(default_factory=list, repr=False)
     kept: tuple[object, TableEstimate, list[Section]] | None = field(default=None, repr=False)
-    looks: int = 0
     models: int = 0
 
     @property
@@ -98,8 +98,7 @@ class Work:
         """Refuse to change table or plan while something is being made of them."""
         if self.job is not None and self.job.running:
             raise InvalidInput(
-                "a release of this table is being made: wait until it is done, or stop it on the "
-                "release page. Nothing was changed."
+                "a release of this table is being made: wait until it is done. Nothing was changed."
             )
 
     def restate(self, plan: Plan | None) -> None:
@@ -121,7 +120,7 @@ class Work:
         with self.lock:
             if self.table is not None:
                 self.table.remove()
-            self.table, self.look, self.looks = None, None, self.looks + 1
+            self.table, self.look = None, None
             self.restate(None)
             self.kept = None
             for held in (self.earlier, self.asked, self.typed, self.tickets):
@@ -148,7 +147,6 @@ class Desk:
         self.ledger = self.folder / LEDGER if ledger is None else Path(ledger).resolve()
         self.key, self.session, self.csrf = (secrets.token_urlsafe(24) for _ in range(3))
         self._tokens: dict[str, Callable[[], object]] = {}
-        self.answers: dict[str, object] = {}  # pages that answered forms, the last ones
         self.hosts: frozenset[str] = frozenset()
         self.works: dict[str, Work] = {}
         self.closing = threading.Event()
@@ -191,14 +189,6 @@ class Desk:
 
     def still_there(self, works: list[Work]) -> list[Work]:
         return [one for one in works if one.id in self.works]
-
-    def keep(self, answer: object) -> str:
-        name = secrets.token_urlsafe(9)
-        with self._lock:
-            self.answers[name] = answer
-            while len(self.answers) > MOST_ANSWERS:
-                del self.answers[next(iter(self.answers))]
-        return name
 
     def new_token(self, used: Callable[[], object] = lambda: None) -> str:
         """A secret that opens the app once; `used` is called when it does."""
@@ -245,17 +235,18 @@ def same_secret(given: str, secret: str) -> bool:
 
 
 def _private_folder(alive: contextlib.ExitStack) -> Path:
-    """A folder that only the user can enter; locked before it has a name that `_sweep` looks at."""
-    new = Path(tempfile.mkdtemp(prefix="privest-new-"))  # 0700
-    alive.enter_context(held_lock(new / ALIVE))
-    return new.rename(new.with_name(f"{PREFIX}{secrets.token_hex(8)}"))
+    """A folder that only the user can enter; locked long before `_sweep` looks at it."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))  # 0700
+    alive.enter_context(held_lock(folder / ALIVE))
+    return folder
 
 
 def _sweep() -> None:
     """Remove what apps that were killed left behind: their lock is free."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, InvalidInput):
-            if folder.stat().st_uid != os.getuid() or folder.is_symlink():
+            found = folder.lstat()
+            if folder.is_symlink() or not is_own(found) or time.time() - found.st_mtime < YOUNG:
                 continue
             with held_lock(folder / ALIVE):
                 shutil.rmtree(folder, ignore_errors=True)

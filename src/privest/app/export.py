@@ -63,9 +63,11 @@ class Export:
     def names(self) -> dict[str, str]:
         """The names of the files, by the word in their address."""
         found = {"document": document_path(self.table).name, "report": REPORT, "script": SCRIPT}
+        if self.plan is not None:
+            found["plan"] = PLAN
         if found["document"] != self.table.name:
             found = {"table": self.table.name, **found}
-        return found if self.plan is None else found | {"plan": PLAN}
+        return found
 
     def write(self, what: str, path: Path) -> None:
         """One of the files; none of them says where a file lies."""
@@ -76,15 +78,13 @@ class Export:
         elif what == "script":
             text = PYTHON.format(table=self.table.name, version=privest.__version__)
             path.write_text(text, encoding="utf-8")
-        elif what == "plan":
-            assert self.plan is not None
+        elif what == "plan" and self.plan is not None:
             spec = replace(self.plan.spec, data=Path(self.plan.spec.data).name)
             path.write_text(to_toml(spec), encoding="utf-8")
         elif what == "report":
             found, _ = results_of(self.work, self.table, self.plan)
-            simulated = found.release.simulated
-            steps = commands_of(PLAN, self.table.name, REPORT, simulated=simulated)
-            commands = () if self.plan is None else tuple(steps)
+            steps = commands_of(PLAN, self.table.name, REPORT, simulated=found.release.simulated)
+            commands = () if self.plan is None else steps
             report(found, path, plan=self.plan, commands=commands)
         else:
             self._write_all(path)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import secrets
 import shutil
-import threading
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from privest.app.desk import Desk, Work
@@ -29,7 +28,6 @@ from privest.workflow.spec import Spec
 MOST_TICKETS = 20  # pages of one work that are open at once
 MOST_NAME = 120  # bytes: a draft and a document have a few more, and 255 is what a folder takes
 ENDINGS = {"rows": (".csv", ".parquet"), "aggregate": (".json",)}  # by the form of a release
-STOPPED = "It was stopped before anything was paid for: nothing was released, nothing was spent."
 UNFORESEEN = (
     "It ended in a way that nobody foresaw. Where that was is on the terminal in which the app "
     "runs. If it was paid for before, the same release finishes it: look at this page again."
@@ -37,7 +35,7 @@ UNFORESEEN = (
 
 
 class Stopped(Exception):
-    """Somebody wants no release any more, or the app ends."""
+    """The app ends."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +82,11 @@ class Job:
     trouble: str | None = None
     document: TableRelease | None = None
     found: TableEstimate | None = None
-    stop: threading.Event = field(default_factory=threading.Event, repr=False)
 
     def told(self, desk: Desk, rows: int) -> None:
         """So many rows have left; here, before anything is paid for, it can end."""
         self.rows = rows
-        if self.stop.is_set() or desk.closing.is_set():
+        if desk.closing.is_set():
             raise Stopped
 
 
@@ -213,7 +210,7 @@ def _started(desk: Desk, work: Work, job: Job, make: Callable[[], None]) -> Job:
         try:
             make()
         except Stopped:
-            job.trouble = STOPPED
+            job.trouble = "The app was stopped before anything was paid for."
         except PrivestError as error:
             job.trouble = in_words(error, table)
         except Exception as error:  # never its text, which may hold a value

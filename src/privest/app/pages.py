@@ -273,27 +273,9 @@ def plain_route(
             given = fields.get("csrf", "")
             if not (isinstance(given, str) and same_secret(given, desk_of(request).csrf)):
                 raise HTTPException(403, "This form is of another run of the app: reload the page.")
-            try:
-                answer = await run_in_threadpool(handler, request, form)
-            except PrivestError as error:
-                answer = refused(request, error)
-            return _kept(request, answer)
+            return await run_in_threadpool(handler, request, form)
 
     return Route("/{key}" + path, endpoint, name=name, methods=["POST"] if post else ["GET"])
-
-
-def _kept(request: Request, answer: Response) -> Response:
-    """A page that answers a form gets an address: one can come back to it."""
-    if from_htmx(request) or not isinstance(answer, HTMLResponse):
-        return answer
-    return see_other(request, "answer", number=desk_of(request).keep(answer))
-
-
-def _answer(request: Request, form: Form) -> Response:
-    found = desk_of(request).answers.get(request.path_params["number"])
-    if not isinstance(found, Response):
-        raise HTTPException(404, "This message is no longer kept: go on from the first page.")
-    return found
 
 
 async def _require_small(request: Request, most: int) -> None:
@@ -304,9 +286,6 @@ async def _require_small(request: Request, most: int) -> None:
             raise HTTPException(413, "That is more than a form of this app can hold.")
         parts.append(chunk)
     request._body = b"".join(parts)  # where Starlette itself keeps a body that was read
-
-
-ROUTES = [plain_route("/answer/{number}", _answer, "answer")]
 
 
 # --- what goes wrong ------------------------------------------------------------------------------

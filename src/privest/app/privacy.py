@@ -1,6 +1,6 @@
 """Screen 3, privacy: one slider for ε, the errors of the estimates and the exposure of one person.
 
-The slider changes the stored plan, whose sums over the features answer without reading data.
+The slider changes the stored plan, whose sums over the features answer without the data.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def show(request: Request, work: Work, form: Form, errors: Errors | None = None)
         "running": running,  # asked once: a job may end while its page is made
         "trouble": job.trouble if job is not None and mine and not errors else None,
         "earlier_works": desk.still_there(work.earlier),
-        "changed": work.table.changed(plan), "leaves": _leaves(plan), "stays": _stays(work, plan),
+        "leaves": _leaves(plan), "stays": _stays(work, plan),
         "epsilon": _epsilon_text(plan), "target": plan.column.target,
         "dry": _dry_run(work), "ticket": None, "cost": None, "typed": typed,
         "choosing": Sentence("dry_run_choice").text, "is_dry": Sentence("dry_run").text,
@@ -73,8 +73,6 @@ def show(request: Request, work: Work, form: Form, errors: Errors | None = None)
     }  # fmt: skip
     if not running:
         told |= _confirmation(desk, work, plan, typed)
-        if told["cost"]["unfinished"]:  # it is finished without the table
-            told["changed"] = None
     return page(request, "release.html", work, errors=errors, **told)
 
 
@@ -272,19 +270,10 @@ def make(request: Request, work: Work, form: Form) -> Response:
             refusal = None if spent.unfinished else _refusal(spent, again=True)
             if refusal is not None:
                 raise InvalidInput(refusal)
-            if not spent.unfinished:
-                _require_unchanged(work)
         except PrivestError as error:
             return _again(request, work, form, error)
         begin(desk, work, plan, choice)
     return see_other(request, "release", work)
-
-
-def _require_unchanged(work: Work) -> None:
-    """Refuse a table that is no longer the one that the plan, as it was shown, is about."""
-    said = None if work.table is None else work.table.changed(work.plan)
-    if said is not None:
-        raise InvalidInput(f"{said} Nothing was released.")
 
 
 def dry_run(request: Request, work: Work, form: Form) -> Response:
@@ -292,19 +281,7 @@ def dry_run(request: Request, work: Work, form: Form) -> Response:
         plan = _plan_of(request, work)
         if work.job is not None and work.job.running:
             return see_other(request, "release", work)
-        try:
-            _require_unchanged(work)
-        except InvalidInput as error:
-            return _again(request, work, form, error)
         begin_dry_run(desk_of(request), work, plan)
-    return see_other(request, "release", work)
-
-
-def stop(request: Request, work: Work, form: Form) -> Response:
-    """End a release that is under way, if nothing was paid for yet."""
-    _plan_of(request, work)
-    if work.job is not None:
-        work.job.stop.set()
     return see_other(request, "release", work)
 
 
@@ -325,6 +302,5 @@ ROUTES = [
     screen("/release/look", look, "release_look", post=True),
     screen("/release/make", make, "release_make", post=True),
     screen("/release/dry", dry_run, "release_dry", post=True),
-    screen("/release/stop", stop, "release_stop", post=True),
     screen("/release/progress", progress, "release_progress"),
 ]

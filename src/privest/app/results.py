@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +17,6 @@ from starlette.responses import Response
 from privest.app.desk import Desk, Work
 from privest.app.pages import Errors, Form, desk_of, page, screen, see_other
 from privest.app.privacy import percent
-from privest.app.start import releases_in
 from privest.arrays import CONFIDENCE
 from privest.errors import InvalidInput, PrivestError
 from privest.ledger import Account, Cost, Ledger
@@ -55,7 +55,7 @@ def show(request: Request, work: Work, form: Form, errors: Errors | None = None)
     )  # fmt: skip
 
 
-FOLDS = ("errors", "cost", "exposure", "joint", "limits", "origin")
+FOLDS = ("errors", "cost", "exposure", "limits", "origin")
 
 
 def _told(sections: Sequence[Section]) -> dict[str, Any]:
@@ -208,7 +208,11 @@ def history(desk: Desk, release: TableRelease) -> dict[str, Any] | None:
         return None
     if not budget or left is None:
         return None
-    names = _names(desk.folder, entry.ledger)
+    names = {
+        one.entry.sequence: name
+        for name, one in releases_in(desk.folder).items()
+        if one.entry is not None and one.entry.ledger == entry.ledger
+    }
     rows = [
         {
             "date": one.time[:16].replace("T", " "), "name": names.get(one.sequence, "–"),
@@ -246,15 +250,14 @@ def _counted(cost: Cost | None, unit: str) -> float:
     return float((cost.information if unit == "level" else cost.mu2) or 0.0)
 
 
-def _names(folder: Path, ledger: str) -> dict[int, str]:
+def releases_in(folder: Path) -> dict[str, TableRelease]:
+    """The releases of a folder, by the name of the table, or of the document where it has none."""
     found = {}
-    for name in releases_in(folder):
-        try:
-            entry = read_release(folder / name).entry
-        except PrivestError:
-            continue
-        if entry is not None and entry.ledger == ledger:
-            found[entry.sequence] = name
+    for document in sorted(folder.glob("*.json")):
+        table = document.with_suffix("")
+        name = table.name if table.suffix in (".csv", ".parquet") else document.name
+        with contextlib.suppress(PrivestError):
+            found[name] = read_release(folder / name)
     return found
 
 

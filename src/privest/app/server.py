@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from privest.app import data, export, pages, privacy, release, results, start
+from privest.app import data, export, privacy, release, results, start
 from privest.app.desk import Desk
 from privest.app.guard import Guard
 from privest.app.pages import not_there, onward, refused
@@ -27,7 +27,7 @@ from privest.files import stopped_by_exception
 
 HOST = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
-SCREENS = (start, pages, data, privacy, release, results, export)  # each has its ROUTES
+SCREENS = (start, data, privacy, release, results, export)  # each has its ROUTES
 
 
 def make_app(desk: Desk) -> Starlette:

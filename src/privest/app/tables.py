@@ -1,4 +1,4 @@
-"""The user's table: a private copy of a sent file, or read where it lies."""
+"""The user's table: a private copy of a sent file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from privest.data.format import Format
-from privest.data.look import TableLook
-from privest.data.look import inspect as look
-from privest.data.source import EMBEDDED, OTHERS, require_ending
-from privest.errors import InvalidInput, PrivestError
-from privest.workflow.plan import Plan
-from privest.workflow.survey import require_unchanged
+from privest.data.source import EMBEDDED, require_ending
+from privest.errors import InvalidInput
 
 if TYPE_CHECKING:
     from privest.app.desk import Desk
@@ -25,43 +20,21 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the user: `name` as it is shown and written into plans, `path` where it lies.
+    """A table of the user: `name` as it is shown and written into plans, `path` of the app's copy.
 
-    path  None: the embedded table. own: the app's copy, to be removed.
+    path  None: the embedded table.
     """
 
     name: str
     path: Path | None = None
-    own: bool = False
 
     @property
     def data(self) -> str:
         return EMBEDDED if self.path is None else str(self.path)
 
-    @property
-    def is_text(self) -> bool:
-        return self.path is not None and not self.name.lower().endswith(OTHERS)
-
     def remove(self) -> None:
-        if self.own and self.path is not None:
+        if self.path is not None:
             self.path.unlink(missing_ok=True)
-
-    def look(self, format: Format) -> tuple[TableLook | None, str | None]:
-        """The look of the table, or why there is none."""
-        try:
-            return look(self.data, format), None
-        except PrivestError as error:
-            return None, in_words(error, self)
-
-    def changed(self, plan: Plan | None) -> str | None:
-        """Why the plan is not that of the table any more (changed, or gone); None: it is."""
-        if plan is None:
-            return None
-        try:
-            require_unchanged(plan.spec, plan.found, self.data)
-        except InvalidInput as error:
-            return in_words(error, self)
-        return None
 
 
 def sent_table(desk: Desk, file: BinaryIO, given: str) -> Table:
@@ -75,12 +48,12 @@ def sent_table(desk: Desk, file: BinaryIO, given: str) -> Table:
         path.unlink(missing_ok=True)
         raise InvalidInput(
             f"{name} could not be kept ({error.strerror}): make room on this machine's disk for "
-            "temporary files, or give the path of the file instead."
+            "temporary files."
         ) from None
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    return Table(name, path, own=True)
+    return Table(name, path)
 
 
 def shown_name(given: str) -> str:
@@ -88,31 +61,6 @@ def shown_name(given: str) -> str:
     last = re.split(r"[/\\]", given)[-1]
     name = "".join(letter for letter in last if letter.isprintable()).strip()
     return name[-LONGEST_NAME:]  # its end says which kind it is
-
-
-def local_table(desk: Desk, given: str) -> Table:
-    """A file of this machine, read where it lies."""
-    if given == EMBEDDED:
-        return Table(EMBEDDED)
-    path = local_path(desk, given)
-    require_ending(path.name)
-    return Table(path.name, path)
-
-
-def local_path(desk: Desk, given: str) -> Path:
-    """The file that a path means; quotes around it are passed over."""
-    text = given.strip().strip("\"'")
-    try:
-        path = (desk.folder / Path(text).expanduser()).resolve()
-        there = path.is_file()
-    except (OSError, RuntimeError, ValueError):  # too long; no such user; a NUL
-        there = False
-    if not text or not there:
-        raise InvalidInput(
-            "there is no such file on this machine: give its whole path, as a file manager shows "
-            f"it, or one from {desk.folder}."
-        )
-    return path
 
 
 def in_words(error: Exception | str, table: Table | None) -> str:

@@ -1,8 +1,8 @@
 """Audits: whether a mechanism keeps its level, and what attackers learn from its releases.
 
-certificate   a verdict on a level by one of three routes: the density (`_density`, `_draws`,
-              `_calls`; `_information`: scores, running code), samples alone (`_samples`), code
-              that releases for real (`_release`)
+certificate   a verdict on a level by one of three routes: the density (`_density`; `_information`:
+              scores; `_sampler`: a test of the draws), samples alone (`_samples`), code that
+              releases for real (`_release`)
 information   I_z(y), by numbers or from samples alone
 attack        attackers on a release, and the floors below them
 """

@@ -28,6 +28,7 @@ from privest.audit._terms import (
     Stated,
     as_audited,
     as_sampler,
+    generator_of,
     has_density,
     inverse_root,
     one_vector,
@@ -35,8 +36,6 @@ from privest.audit._terms import (
 )
 from privest.errors import NumericalFailure
 from privest.mechanism import (
-    Additive,
-    AffineMechanism,
     Channel,
     Componentwise,
     GaussianMechanism,
@@ -44,7 +43,7 @@ from privest.mechanism import (
     Mechanism,
 )
 from privest.mechanism.numerics import log_density, reach
-from privest.noise import Gaussian
+from privest.mechanism.running import RunningMechanism
 
 # The likelihood is searched within so many units of the truth and of z, on a grid that widens.
 WINDOW, GRID = 1000.0, 161
@@ -108,16 +107,19 @@ def attack(
     >>> abs(found.averaged.mse - 0.5) < 5 * found.averaged.mse_error
     True
     """
-    audited, rng = as_audited(mechanism), np.random.default_rng(rng)
+    audited, rng = as_audited(mechanism), generator_of(rng)
     given, floors = one_vector(y, audited), None
+    channels = audited if isinstance(audited, Componentwise) else None
+    if isinstance(audited, RunningMechanism):  # linear, with Gaussian noise
+        channels = None
     if level is not None:
-        rows = audited.matrix if isinstance(audited, Componentwise) else None
+        rows = None if channels is None else channels.matrix
         S = stated_level(level).dense(given.size)
         floors = unbiased_floors(np.eye(given.size) if rows is None else rows, S)
     task = Task(given, floors, as_prior(prior), as_count(trials, "trials", least=2), rng)
-    if isinstance(audited, Componentwise):
-        inputs = replace(task, truth=audited.inputs(given), target="input")
-        return [_attack_channel(i, channel, inputs) for i, channel in enumerate(audited.channels)]
+    if channels is not None:
+        inputs = replace(task, truth=channels.inputs(given), target="input")
+        return [_attack_channel(i, channel, inputs) for i, channel in enumerate(channels.channels)]
     turned = isinstance(audited, GeometricPerturbation) and audited.variance == 0
     if turned or not isinstance(audited, Mechanism):
         return _attack_sampler(audited, task)
@@ -159,7 +161,7 @@ def _attack_sampler(sampler: Mechanism | Sampler, task: Task) -> list[Attack]:
 
 
 def _attack_channel(i: int, channel: Channel, task: Task) -> Attack:
-    """Input i by itself: z_i tells about u_i alone."""
+    """Input i by itself: z_i depends on u_i alone."""
     u = float(task.truth[i])
     if not has_density(channel):
         (believer,) = learnt(channel.sample, replace(task, truth=task.truth[i : i + 1]))
@@ -302,9 +304,7 @@ def _linear_information(mechanism: Mechanism, y: Array) -> Array | None:
     if isinstance(mechanism, GaussianMechanism):
         checked = checked_precision(mechanism, y[None])
         return None if checked is None else checked[0]
-    if isinstance(mechanism, AffineMechanism) and isinstance(mechanism.law, Gaussian):
-        return mechanism.worst_information()
-    return None
+    return mechanism.worst_information() if isinstance(mechanism, RunningMechanism) else None
 
 
 def _attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
@@ -346,44 +346,29 @@ def _linear_believers(mechanism: Mechanism, S: Array, task: Task, p: Array) -> l
 def _attack_vector(mechanism: Mechanism, task: Task) -> list[Attack]:
     """One attack per measurement, the posterior mean by regression (`learnt`).
 
-    The most likely value is known for an affine release with a square A; van Trees' bound is
-    [(E I + I/v)⁻¹]_ii, E I the mean of s sᵀ over draws (affine: known).
+    Van Trees' bound is [(E I + I/v)⁻¹]_ii, E I the mean of s sᵀ over draws.
     """
     y, m = task.truth, task.truth.size
     information = mechanism.information(y)
-    floors = guess = None
+    floors = None
     if np.isfinite(information).all():
         floors = unbiased_floors(np.eye(m), information)
-        guess = _solved(mechanism, task)
     if task.prior is None:
-        return task.measurements(guess, floors, [Believer()] * m, NO_ATTACKER * (guess is None))
+        return task.measurements(None, floors, [Believer()] * m, NO_ATTACKER)
     found = learnt(mechanism.simulate, task)
     bounds, how = _van_trees(mechanism, task)
     believers = [one._replace(bound=bound) for one, bound in zip(found, bounds)]
-    return task.measurements(guess, floors, believers, BY_REGRESSION, how)
-
-
-def _solved(mechanism: Mechanism, task: Task) -> Array | None:
-    """The most likely y of every release, (trials, m), where B⁻¹z − mode(d) = B⁻¹Ay + B⁻¹b."""
-    M = mechanism.inner.matrix if isinstance(mechanism, AffineMechanism) else None
-    if M is None or len(M) != M.shape[1] or np.linalg.cond(M) > 1e8:
-        return None
-    assert isinstance(mechanism, AffineMechanism)
-    mode = _most_likely(Additive(mechanism.law), np.zeros(1), 0.0)[0][0]
-    z = mechanism.simulate(task.truth, task.rng, trials=task.trials)
-    inputs = np.linalg.solve(mechanism.spread, z.T).T + mode
-    return np.asarray(np.linalg.solve(M, (inputs - mechanism.inner.offset).T).T)
+    return task.measurements(None, floors, believers, BY_REGRESSION, how)
 
 
 def _van_trees(mechanism: Mechanism, task: Task) -> tuple[list[float], str]:
     assert task.prior is not None
-    average, how, m = mechanism.worst_information(), "", mechanism.measurements
-    if not np.isfinite(average).all():
+    m = mechanism.measurements
+    if not np.isfinite(mechanism.worst_information()).all():
         return [0.0] * m, NO_BOUND
-    if not isinstance(mechanism, AffineMechanism):  # there: the same at every y
-        y = drawn_from(task.prior, task.rng, SCORES, m)
-        score = mechanism.score(mechanism.simulate(y, task.rng), y)
-        average = score.T @ score / SCORES
-        how = f"E I in van Trees' bound is a mean over {SCORES} simulated scores."
+    y = drawn_from(task.prior, task.rng, SCORES, m)
+    score = mechanism.score(mechanism.simulate(y, task.rng), y)
+    average = score.T @ score / SCORES
+    how = f"E I in van Trees' bound is a mean over {SCORES} simulated scores."
     factor = np.linalg.inv(np.linalg.cholesky(average * task.prior[1] + np.eye(m)))
     return (task.prior[1] * (factor**2).sum(axis=0)).tolist(), how

@@ -1,7 +1,7 @@
 """Does a mechanism keep I_z(y) ≤ S for every y? A verdict by one of three routes.
 
-density   the density is searched or its scores simulated, and draws are compared with it: the
-          level can be proved, and broken
+density   the density is searched or its scores simulated: the level can be proved of it, and
+          broken. A test of the draws can contradict the density; it proves nothing
 samples   draws alone: the level can be broken
 release   code that releases for real, as a black box: its claims can be broken
 """
@@ -15,18 +15,15 @@ from typing import Literal, get_args
 import numpy as np
 
 from privest.arrays import Array, ArrayLike, as_choice
-from privest.audit._calls import Calls
 from privest.audit._density import by_density
-from privest.audit._draws import POWER, compared
-from privest.audit._information import by_running, by_scores
+from privest.audit._information import by_scores
 from privest.audit._release import Check, release_checks
+from privest.audit._sampler import compared
 from privest.audit._samples import UNCHANGED, by_samples
 from privest.audit._terms import (
-    ASPECTS,
-    BEYOND,
     CLOSED_FORM,
-    GLOBAL,
-    MORE,
+    LIMIT,
+    NOT_EXAMINED,
     Audited,
     Draws,
     Finding,
@@ -41,18 +38,14 @@ from privest.audit._terms import (
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Componentwise, Mechanism
-from privest.mechanism.affine import RunningMechanism
 from privest.records import Record
 
 Method = Literal["density", "samples", "release"]
 Verdict = Literal["holds", "violated", "undecided", "not broken"]
-# A margin of 1 is what a calibrated mechanism has; so much above it is rounding.
-TOLERANCE = 1e-6
 PLACES = 20  # measurement vectors in a domain, for mechanisms that are not searched by input
 SAMPLES, RELEASES = 200_000, 10_000  # draws, unless stated
-RESTART = "a restart of the code"
 HEADS = {
-    "holds": "HOLDS: the information stays within the level",
+    "holds": "HOLDS: the information of the density stays within the level",
     "violated": "VIOLATED: the release reveals more than the level allows",
     "undecided": "UNDECIDED: no violation was found, and none was excluded",
     "not broken": "NOT BROKEN: no check failed, which proves nothing",
@@ -63,22 +56,19 @@ HEADS = {
 class Certificate(Record):
     """The result of an audit of I_z(y) ≤ S.
 
-    verdict     "holds": proved, as far as `where` and `examined` say. "violated". "undecided": no
+    verdict     "holds": proved of the density, as far as `where` says. "violated". "undecided": no
                 violation was found by densities or samples. "not broken": no check of a real
                 release failed. Only "holds" is a proof, and makes `bool(certificate)` true.
+    sampler     of the draws, next to the density: "not broken", "contradicts" (then nothing holds),
+                "not examined"; "audited itself": there is no density.
     margin      the largest λ_max(S^-½ I_z(y) S^-½) that was found: 1 is exactly the level.
     error       a bound on the error of the margin, or at `confidence` where that is given.
     claimed     the margin of the mechanism's own supremum; inf: unbounded; NaN: not stated.
     worst_y     a y at which the margin is found (or approached); None: the same everywhere.
-    reasons     sentences: what was examined, at which resolution, with which power.
+    reasons     sentences: what was examined, and at which resolution.
     where       the measurements that a verdict is about; empty: every y.
     resolution  the widest distance between neighbouring inputs; 0: the same at every y; NaN: at
                 some places only.
-    power       the least excess over the level that its draws would have shown with probability
-                0.99; NaN: not known.
-    examined    of the fixed list `ASPECTS`; `not_examined`: the rest of it.
-    sampler     "agrees" or "contradicts": the draws, next to the density; "not examined"; "audited
-                itself": there is no density.
     checks      of a real release: claim, outcome (passed, failed, undecided), found, examined.
     """
 
@@ -93,16 +83,13 @@ class Certificate(Record):
     where: str = ""
     resolution: float = 0.0
     sampler: Draws = "not examined"
-    power: float = math.nan
-    examined: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
 
     @property
     def not_examined(self) -> tuple[str, ...]:
-        """The aspects that the verdict says nothing about."""
-        if self.checks:
-            return (GLOBAL, MORE, RESTART, *BEYOND)
-        return tuple(part for part in ASPECTS if part not in self.examined)
+        """Properties that the verdict does not cover."""
+        other = ("other measurements",) if self.where or self.checks else ()
+        return (*other, *NOT_EXAMINED)
 
     def __bool__(self) -> bool:
         return self.verdict == "holds"
@@ -110,7 +97,9 @@ class Certificate(Record):
     def __str__(self) -> str:
         head = HEADS[self.verdict]
         if self.verdict == "holds" and self.where:
-            head = f"HOLDS {self.where}: the information stays within the level there"
+            head = (
+                f"HOLDS {self.where}: the information of the density stays within the level there"
+            )
         return "\n  ".join([f"{head}.", *self._body()])
 
     def _body(self) -> list[str]:
@@ -122,20 +111,7 @@ class Certificate(Record):
         what = f"worst information {self.margin:.6g} of the level{doubt}"
         if UNCHANGED in self.reasons and self.verdict != "violated":
             what = "no information was seen"
-        power = [_excess_text(self.power)] if self.verdict != "violated" else []
-        seen = f"Examined: {'; '.join(self.examined) or 'nothing'}."
-        return [f"{what} ({self.method}{sure})", *self.reasons, *power, seen, missing]
-
-
-def _excess_text(power: float) -> str:
-    if not math.isfinite(power):
-        return "The power of the draws is not known."
-    if power <= 0:
-        return f"Draws above the level would have been found with probability {POWER:g}."
-    return (
-        f"Draws that reveal {power:.1%} more than the level would have been found with probability "
-        f"{POWER:g}; a smaller excess may not have been."
-    )
+        return [f"{what} ({self.method}{sure})", *self.reasons, missing]
 
 
 def certify(
@@ -160,11 +136,11 @@ def certify(
       Independent channels: the worst input, by numbers. "holds" needs the mechanism's own supremum
         within the level, and a search that found nothing above it.
       `GaussianMechanism`: its log-density is checked to be quadratic in y with curvature S.
-      Running code (`StreamMechanism`): "holds" needs a claim within the level and noise that agrees
-        with it in `samples`/10 runs; other noise is "violated" where its variance proves it.
+      Running code (`StreamMechanism`): the density that it claims, next to `samples`/10 runs.
       Other mechanisms: simulated scores. "violated" needs an excess beyond the interval at
         `confidence` for all y together; "holds" rests on the mechanism's own supremum.
-      A sampler that contradicts the density is audited from samples.
+      Draws are tested at some measurement vectors, all of them at `confidence` together. A sampler
+        that contradicts the density is audited from samples.
     method="samples" (the only one for a plain sampler f(y, rng, n) → (n, q)): "violated" if a lower
       bound from the samples exceeds the level, or an exact output moves with y; else "undecided".
     method="release": code that releases for real, f(rows (n, m)) → (n, q) or a mechanism with
@@ -173,11 +149,11 @@ def certify(
     >>> import privest.noise
     >>> from privest.mechanism import Additive
     >>> print(certify(Additive(privest.noise.Laplace(1.0)), 1.0))
-    HOLDS: the information stays within the level.
+    HOLDS: the information of the density stays within the level.
       worst information 1 of the level ± ... (closed form supremum)
       The same at every input.
       A search over 1 input found nothing above its own supremum.
-      Its sampler agrees with its density: 200000 draws at each of 3 inputs and ...
+      Its sampler is not broken, which proves nothing: 200000 draws at each of 4 ...
     >>> certify(Additive(privest.noise.Uniform(1.0)), 1.0).margin
     inf
     """
@@ -200,25 +176,20 @@ def _by_samples(audited: Mechanism | Sampler, S: PSD, look: Look, *, refused: bo
         raise InvalidInput(
             "samples alone have no density to search on a domain: name vectors with search=."
         )
-    calls = Calls(audited, S, look)
-    return _judged(by_samples(audited, S, look), calls)
+    return _judged(by_samples(audited, S, look))
 
 
 def _by_density(audited: Mechanism, S: PSD, look: Look) -> Certificate:
     if look.domain is not None and not look.places.size and not isinstance(audited, Componentwise):
         look = replace(look, places=look.in_domain(PLACES))
-    calls = Calls(audited, S, look)
-    if isinstance(audited, RunningMechanism):
-        return _judged(by_running(audited, S, look), calls)
     found = by_density(audited, S, look) or by_scores(audited, S, look)
-    return _judged(compared(audited, S, found, look, 1 + TOLERANCE), calls)
+    return _judged(compared(audited, S, found, look))
 
 
-def _judged(before: Finding, calls: Calls) -> Certificate:
-    found = calls.after(before, 1 + TOLERANCE)
-    claims = found.claimed <= 1 + TOLERANCE
+def _judged(found: Finding) -> Certificate:
+    claims = found.claimed <= LIMIT
     verdict: Verdict = "holds" if claims and not (found.refuted or found.unsure) else "undecided"
-    if found.least > 1 + TOLERANCE:
+    if found.least > LIMIT:
         verdict = "violated"
     endless = not found.refuted and found.claimed == found.margin == math.inf
     method = CLOSED_FORM if verdict == "holds" or endless else found.method
@@ -226,7 +197,6 @@ def _judged(before: Finding, calls: Calls) -> Certificate:
     return Certificate(
         verdict, found.margin, found.error, found.claimed, found.worst_y, method,
         found.confidence, said, found.where, found.resolution, found.sampler,
-        (1 + found.power) * found.margin - 1, found.examined,
     )  # fmt: skip
 
 

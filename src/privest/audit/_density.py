@@ -33,7 +33,6 @@ from privest.mechanism.numerics import (
     density_at,
     information_by_numbers,
     log_density,
-    score_is_false,
 )
 from privest.noise import Quadrature
 from privest.noise.numerics.differences import find_jumps
@@ -83,7 +82,7 @@ def _by_search(mechanism: Componentwise, S: PSD, places: Array, domain: Array | 
         reasons=(*lies, *_explained(found, unsure, claimed, bool(lies))),
         refuted=bool(lies), unsure=unsure,
         undecided=(OUT_OF_REACH,) if not lies and claimed > 1 else (),
-        where=_range(found, domain), resolution=max(f.resolution for f in each), searched=found,
+        where=_range(found, domain), resolution=max(f.resolution for f in each),
     )  # fmt: skip
 
 
@@ -156,11 +155,6 @@ def _lies(found: dict[Channel, Found]) -> Iterator[str]:
     for f in found.values():
         if f.disagrees_at is not None:
             yield f"Its own formula for the information is wrong at input {f.disagrees_at:.6g}."
-        if f.false_score_at is not None:
-            yield (
-                f"Its own score is not the derivative of its log-density at input "
-                f"{f.false_score_at:.6g}; the information is that of the density."
-            )
 
 
 def _explained(
@@ -280,11 +274,8 @@ def worst_input(
         found = _of_a_shift(numbers, named, (span.low + span.high) / 2)
     else:
         found = _of_any(numbers, named, _grid(sizes, span, domain is not None), screen)
-    # Several: at one of them the density may be too rough for differences.
-    some = list(numbers.seen)[:: max(1, len(numbers.seen) // 3)]
-    false = next((u for u in some if score_is_false(channel, u)), None)
     return replace(
-        found, false_score_at=false, span=span, unresolved=screen.unresolved,
+        found, span=span, unresolved=screen.unresolved,
         resolution=float(np.diff(screen.lattice).max()),
     )  # fmt: skip
 

@@ -1,48 +1,39 @@
-"""I_z(y) of any mechanism at one y; next to a level, by simulated scores and by running code."""
+"""I_z(y) of any mechanism at one y; next to a level, by simulated scores."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, ArrayLike, as_choice
 from privest.audit._density import checked_precision, information_of_channels
-from privest.audit._draws import density_answers
-from privest.audit._samples import Information, Sampled, information_from_samples, moving_atoms
+from privest.audit._samples import Information, information_from_samples
 from privest.audit._terms import (
     AGREE,
     EXAMINED,
-    PAIRS,
     Audited,
     Finding,
     Look,
-    Sampler,
     as_audited,
-    as_sampler,
     has_density,
     inverse_root,
     one_vector,
     relative,
 )
-from privest.errors import InvalidInput
+from privest.errors import InvalidInput, PrivestError
 from privest.linalg import PSD
 from privest.mechanism import Channel, Componentwise, GaussianMechanism, Mechanism
-from privest.mechanism.affine import RunningMechanism
 from privest.mechanism.numerics import differences
 
 Method = Literal["density", "samples"]
 KNOWN = "curvature of a quadratic log-density"
-# A run of code costs as much as many draws of a density: this part of the samples at each place.
-SHARE, FEWEST = 0.1, 100
 # Places at which a score is compared with the density; draws there if it must be derived.
 FEW_PLACES, DERIVED = 5, 2000
 # Draws at which a score is compared with the density, along at most so many directions.
 COMPARED, DIRECTIONS = 16, 8
-TESTS = ("mean", "covariance", "distribution")
 OWN_WORD = "It gives no log-density to derive its score from: the score is unproved."
 
 
@@ -61,7 +52,7 @@ def fisher_information(
 
     method="density" (the default where there is one):
       independent channels: quadrature or summation for each, with an error bound;
-      `GaussianMechanism`, and running code: S, checked as in `certify`;
+      `GaussianMechanism`: S, checked as in `certify`; of running code that of its claim;
       any other mechanism: the mean of s sᵀ over `samples` simulated releases, with an interval. It
       does not see a density that jumps; the samples method does.
     method="samples" (the only one for a plain sampler f(y, rng, n) → (n, q)): an estimate and lower
@@ -84,7 +75,9 @@ def fisher_information(
         return _by_density(audited, look)
     if method == "density":
         raise InvalidInput("a plain sampler has no density: use method='samples'.")
-    return _by_samples(audited, look)
+    return information_from_samples(
+        audited, look.places[0], samples=look.samples, rng=look.rng, confidence=look.confidence
+    )
 
 
 def _by_density(audited: Mechanism, look: Look) -> Information:
@@ -98,11 +91,7 @@ def _by_density(audited: Mechanism, look: Look) -> Information:
             S, off = checked
             error = np.full(S.shape, off * np.abs(S).max())
             return Information(matrix=S, error=error, method=KNOWN)
-    return (
-        _by_runs(audited, look)
-        if isinstance(audited, RunningMechanism)
-        else _by_scores(audited, look)
-    )
+    return _by_scores(audited, look)
 
 
 def _by_scores(mechanism: Mechanism, look: Look) -> Information:
@@ -116,22 +105,6 @@ def _by_scores(mechanism: Mechanism, look: Look) -> Information:
     how, sure = "mean over simulated scores", look.confidence
     error, notes = wide * deviation, scores.said
     return Information(matrix=matrix, error=error, method=how, confidence=sure, notes=notes)
-
-
-def _by_runs(mechanism: RunningMechanism, look: Look) -> Information:
-    place = noise_test(mechanism, look.places[0], look)
-    notes = (described([place], look)[0],)
-    if place.wrong or place.atom is not None:
-        found = _by_samples(mechanism, look)
-        return replace(found, notes=notes + found.notes)
-    S, how = mechanism.worst_information(), "as claimed, borne out by runs of the code"
-    error, sure = np.zeros_like(S), look.confidence
-    return Information(matrix=S, error=error, method=how, confidence=sure, notes=notes)
-
-
-def _by_samples(sampler: Mechanism | Sampler, look: Look) -> Sampled:
-    (y,), sure = look.places, look.confidence
-    return information_from_samples(sampler, y, samples=look.samples, rng=look.rng, confidence=sure)
 
 
 # --- next to a level, by simulated scores ---------------------------------------------------------
@@ -187,6 +160,14 @@ class Scores:
         if not self.false:
             return self.mechanism.score(z, y)
         return np.nan_to_num(_derived_scores(self.mechanism, z, y, np.eye(y.size))[0])
+
+
+def density_answers(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bool:
+    try:
+        value = mechanism.log_density(mechanism.simulate(y, rng, trials=1), y)
+    except (NotImplementedError, PrivestError):
+        return False
+    return bool(np.isfinite(value).all())
 
 
 def _around(measurements: int, look: Look) -> Array:
@@ -251,125 +232,3 @@ def _false_score(mechanism: Mechanism, y: Array, rng: np.random.Generator) -> bo
         own = mechanism.score(z, y) @ v.T
         apart = ~(np.abs(own - found) <= 1e-4 * (np.abs(own) + np.abs(found)) + 10 * error)
     return bool(np.count_nonzero(apart) > 1)
-
-
-# --- running code: is its noise that of the density it claims? ------------------------------------
-
-
-class NoiseTest(NamedTuple):
-    """The TESTS that running code failed at one y, and an atom that moves."""
-
-    wrong: tuple[str, ...]
-    atom: str | None
-
-
-def _runs(look: Look) -> int:
-    return max(int(SHARE * look.samples), FEWEST)
-
-
-def _usual_places(mechanism: RunningMechanism) -> Array:
-    scale = math.sqrt(float(np.diagonal(mechanism.worst_information()).max()))
-    fixed = np.random.default_rng(5).standard_normal((3, mechanism.measurements))
-    return np.asarray(np.array([[0.0], [1.0], [10.0]]) * fixed / scale)
-
-
-def noise_test(mechanism: RunningMechanism, y: Array, look: Look) -> NoiseTest:
-    """The noise e = z̃ − Ay of n runs at y, which must be N(0, I).
-
-    mean            n‖ē‖² ~ χ²_q.
-    covariance      the directions of least and most variance in one half of the runs: in the other
-                    half Σ(wᵀe)² ~ χ².
-    distribution    Kolmogorov and Smirnov's distance of all entries to the normal distribution.
-    atoms           exact outputs that move with y.
-
-    Code that does what it claims fails with a probability below 1 − confidence over all places.
-    """
-    count = _runs(look)
-    noise = mechanism.simulate(y, look.rng, trials=count) - mechanism.matrix @ y
-    first, second = noise[: count // 2], noise[count // 2 :]
-    mean = noise.mean(axis=0)
-    ends = np.linalg.eigh(first.T @ first)[1][:, [0, -1]]
-    total = ((second @ ends) ** 2).sum(axis=0)
-    law = scipy.stats.chi2(len(second))
-    p = {
-        "mean": scipy.stats.chi2.sf(count * mean @ mean, mean.size),
-        "covariance": 4 * min(law.cdf(total).min(), law.sf(total).min()),  # two ends, two sides
-        "distribution": scipy.stats.kstest(noise.ravel(), "norm").pvalue,
-    }
-    wrong = tuple(test for test in TESTS if p[test] < (1 - look.each) / 3)
-    atoms = moving_atoms(as_sampler(mechanism), y, np.eye(y.size), count, look.rng)
-    return NoiseTest(wrong, next((atom for atom in atoms if atom is not None), None))
-
-
-def described(every: list[NoiseTest], look: Look) -> tuple[str, float]:
-    """A sentence on what was examined, with the outcome; the excess that would be seen."""
-    count = _runs(look)
-    where = f"{count} runs" + (f" at each of {len(every)} measurement vectors" if every[1:] else "")
-    failed = [test for test in TESTS if any(test in place.wrong for place in every)]
-    if failed:
-        return (
-            f"The {' and the '.join(failed)} of its noise contradict what it claims ({where}; "
-            f"false alarm below {1 - look.confidence:.1g})."
-        ), math.nan
-    # Σx²/n of normal x is that far from 1 with the probability that the test allows; twice as far
-    # is all but certain to be seen.
-    half = count - count // 2
-    seen = 2 * (scipy.stats.chi2.isf((1 - look.each) / 12, half) / half - 1)
-    said = (
-        f"Mean, covariance and distribution of its noise are those it claims ({where}, tests at "
-        f"level {1 - look.confidence:.1g} together; a variance off by {seen:.0%} would be seen)."
-    )
-    return said, seen / (1 - seen) if seen < 1 else math.nan
-
-
-def by_running(mechanism: RunningMechanism, S: PSD, look: Look) -> Finding:
-    """The claim of the code, if its noise agrees with it; else the information that runs show."""
-    claimed = relative(S, mechanism.worst_information())
-    look = look.at(lambda: _usual_places(mechanism))
-    every = [noise_test(mechanism, y, look) for y in look.places]
-    (report, power), method, sure = described(every, look), "runs of the code", look.confidence
-    for y, place in zip(look.places, every):
-        if place.atom is not None:
-            return Finding(math.inf, 0.0, math.inf, claimed, y, method, (place.atom,), sure)
-    if not any(place.wrong for place in every):
-        reasons = (
-            "The same at every y, by its claim; run at some measurement vectors only.",
-            report,
-        )
-        return Finding(
-            claimed, 0.0, claimed, claimed, None, method, reasons, sure,
-            where=EXAMINED, resolution=math.nan, sampler="agrees", power=power,
-            looked={PAIRS: True},
-        )  # fmt: skip
-    margin, error, worst = 0.0, 0.0, look.places[0]
-    for y, place in zip(look.places, every):
-        shown, doubt = _carried(mechanism, S, y, look)
-        if "mean" not in place.wrong and shown - doubt > margin - error:
-            margin, error, worst = shown, doubt, y
-    least = margin - error
-    return Finding(
-        margin, error, least, claimed, worst, method, (report,), sure, refuted=True,
-        sampler="contradicts",
-    )  # fmt: skip
-
-
-def _carried(mechanism: RunningMechanism, S: PSD, y: Array, look: Look) -> tuple[float, float]:
-    """(cᵀAd)²/Var cᵀz̃ ≤ dᵀI(y)d, with dᵀSd = 1, and the half width of its interval.
-
-    For every c and d and any noise with E z̃ = Ay; c and d are chosen on the first half of the
-    runs, the variance is that of the second.
-    """
-    noise = mechanism.simulate(y, look.rng, trials=_runs(look)) - mechanism.matrix @ y
-    first, second = noise[: len(noise) // 2], noise[len(noise) // 2 :]
-    root, _ = inverse_root(S.dense())
-    if root.size == 0:
-        return 0.0, 0.0
-    A = mechanism.matrix @ root
-    weights = np.linalg.pinv(np.cov(first, rowvar=False).reshape(len(A), len(A)), hermitian=True)
-    d = np.linalg.eigh(A.T @ weights @ A)[1][:, -1]
-    square = (second @ (weights @ A @ d)) ** 2
-    if not square.any():  # no noise at all
-        return math.inf, 0.0
-    slope = float((A @ d) @ weights @ (A @ d)) ** 2
-    mean, doubt = _mean(square, look)
-    return slope / mean, slope / mean - slope / (mean + doubt)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike
+from privest.arrays import EPS, Array, ArrayLike
 from privest.audit._attack import PAIRS, Task, learnt
-from privest.audit._calls import events, seen_share, share_level, told_apart
-from privest.audit._information import by_running
-from privest.audit._terms import Look
+from privest.audit._density import by_density
+from privest.audit._sampler import compared
+from privest.audit._terms import LIMIT, Look
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Mechanism
-from privest.mechanism.affine import RunningMechanism
+from privest.mechanism.running import RunningMechanism
 from privest.records import Record
 
 Release = Callable[[Array], ArrayLike]
@@ -28,11 +28,10 @@ SPECIAL = {
 }  # fmt: skip
 LEVELS = (1e-20, 1e20)  # of the first measurement: squares of what is estimated stay doubles
 AGAIN = 8  # calls that must not all be the same
-NEAR = 0.1  # in units of 1/√S_11: neighbours that the level keeps together
 TRIALS = 2000  # of the attacker
 DEVIATIONS = 5.0  # an attacker is called better than the level allows beyond so many errors
 SMALLEST_GRID = 1e-6  # of the spread of the outputs: finer ones are those of doubles
-OFF_GRID = 2.0**-12  # of a step: rounding of n·unit for n up to 2^40
+ROUNDINGS = 8  # of an output: n·unit, an offset, and the distance of two outputs
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,6 @@ def release_checks(release: Release | Mechanism, S: PSD, look: Look) -> tuple[Ch
     values      ±∞, NaN and huge values come out as others do: no error, noise on them
     fresh       calls with the same measurements differ
     grid        outputs lie on one grid, whatever the measurements are
-    low digits  no event of the low digits tells neighbours apart more than the level allows
     level       for running code with a claim: its noise is the one claimed
     attackers   no attacker who learns from 8000 pairs beats the van Trees bound of the level
     """
@@ -67,7 +65,7 @@ def release_checks(release: Release | Mechanism, S: PSD, look: Look) -> tuple[Ch
         )
     checks = [_values(box)]
     if box.works:
-        checks += [_fresh(box), _grid(box, level, look.samples), _low_digits(box, level, look)]
+        checks += [_fresh(box), _grid(box, level, look.samples)]
         if isinstance(release, RunningMechanism):
             checks.append(_claimed(release.real(), S, look))
         checks.append(_attackers(box, S.dense(), look.any_rng))
@@ -140,33 +138,6 @@ def _fresh(box: _Box) -> Check:
     return Check(claim, "passed", f"{AGAIN} calls differ", examined)
 
 
-def _low_digits(box: _Box, level: float, look: Look) -> Check:
-    far, count = 1 / math.sqrt(level), look.samples
-    at_0, at_near, at_far = (box.many(v, count) for v in (0.0, NEAR * far, far))
-    # What a release may multiply the measurement by before it adds noise.
-    gains = (1.0, math.sqrt(level))
-    near, away = (
-        events(at_0, z, [(0.0, gain * v) for gain in gains])
-        for z, v in ((at_near, NEAR * far), (at_far, far))
-    )
-    told = told_apart(near, count, look.confidence)
-    impossible = max(told.impossible, told_apart(away, count, look.confidence).impossible)
-    allowed, claim = NEAR**2 / 4, "low digits tell nothing"
-    seen = seen_share(count, share_level(near, look.confidence))
-    examined = (
-        f"{count} outputs each at 0 and at {NEAR:g} and 1 deviations of the level; a mark of "
-        f"{seen:.1g} of the outputs would be seen; digits of y + noise, multiples of powers of two"
-    )
-    share = f"{impossible:.1%} of the outputs are impossible for a neighbouring measurement"
-    if told.apart > allowed:
-        said = (
-            f"{share}; {told.event}: Hellinger distance at least {told.apart:.2g}, the level "
-            f"allows {allowed:.2g}"
-        )
-        return Check(claim, "failed", said, examined)
-    return Check(claim, "undecided" if impossible > 0 else "passed", share, examined)
-
-
 def _grid(box: _Box, level: float, count: int) -> Check:
     size, each = 1 / math.sqrt(level), max(count // 4, 1000)
     values = (0.0, size / 3, 7.7 * size, -1000.1 * size)
@@ -185,7 +156,7 @@ def _grid(box: _Box, level: float, count: int) -> Check:
 def common_grid(every: list[Array]) -> tuple[float, bool]:
     """The step of the grid of the first outputs (0: none is seen), and whether all share it.
 
-    A grid that moves with the measurement reveals its digits.
+    A grid that moves with the measurement reveals its digits. Outputs lie on it to rounding.
     """
     steps, shared = [], True
     for i in range(every[0].shape[1]):
@@ -197,16 +168,21 @@ def common_grid(every: list[Array]) -> tuple[float, bool]:
             return 0.0, False
         # Averaged over the longest distance, a whole number of steps.
         step = wide / round(wide / step)
-        parts = [(z[:, i] - column[0]) / step for z in every]
-        shared = shared and max(np.abs(x - np.round(x)).max() for x in parts) < OFF_GRID
+        size = np.abs(column).max()
+        for z in (z[:, i] for z in every):
+            n = (z - column[0]) / step
+            rounding = ROUNDINGS * EPS * ((np.abs(z) + size) / step + np.abs(n) * size / wide)
+            shared = shared and bool((np.abs(n - np.round(n)) <= rounding).all())
         steps.append(step)
     return min(steps), shared
 
 
 def _claimed(real: RunningMechanism, S: PSD, look: Look) -> Check:
-    found = by_running(real, S, replace(look, generator=look.any_rng))
-    kept = found.claimed <= 1 and not found.refuted
-    outcome: Outcome = "failed" if found.least > 1 else "passed" if kept else "undecided"
+    found = by_density(real, S, look)
+    assert found is not None
+    found = compared(real, S, found, look)
+    kept = found.claimed <= LIMIT and found.sampler == "not broken"
+    outcome: Outcome = "failed" if found.least > LIMIT else "passed" if kept else "undecided"
     said = f"information {found.margin:.3g} of the level, by its claim and its noise"
     return Check("the level holds", outcome, said, " ".join(found.reasons))
 

@@ -557,6 +557,7 @@ def _lost(
 def _columns(z: Array) -> list[Array]:
     columns = list(z.T)
     if z.shape[1] > 1:
+        columns += list(np.diff(z.T, axis=0))  # neighbours that share their noise
         columns.append((z * np.random.default_rng(11).uniform(1, 2, z.shape[1])).sum(axis=1))
     return columns
 

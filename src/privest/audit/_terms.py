@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from privest.arrays import Array, ArrayLike, Flags, as_array, as_confidence, as_
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.mechanism import Channel, Componentwise, Mechanism
-from privest.mechanism.affine import Runnable
+from privest.mechanism.running import Runnable
 from privest.noise import Quadrature
 from privest.privacy import PrivacyLevel, StreamLevel, as_level
 
@@ -22,27 +22,18 @@ Sampler = Callable[[Array, np.random.Generator, int], Array]
 Audited = Mechanism | Channel | Sampler | Runnable
 Stated = PrivacyLevel | StreamLevel | ArrayLike
 # How the draws of a mechanism compare with its density.
-Draws = Literal["agrees", "contradicts", "not examined", "audited itself"]
+Draws = Literal["not broken", "contradicts", "not examined", "audited itself"]
 CLOSED_FORM = "closed form supremum"
 EXAMINED = "where it was examined"  # what a verdict is about, if not every y
 # Eigenvalues of a matrix with unit diagonal below this part of the largest are zero.
 ZERO = 1e-12
+LIMIT = 1 + 1e-6  # of the margin: a calibrated mechanism has 1, and more is rounding
 AGREE = 1e-6  # two ways to the same information that agree to this part are in agreement
-
-DENSITY = "the density, at the inputs stated"
-DRAWS = "draws, next to the density where there is one"
-DIGITS = "patterns of low binary digits, at three measurements near one another"
-LATER = "single calls in a row, next to the first call"
-BATCHES = "calls for different numbers of draws"
-GLOBAL = "dependence on the global random state"
-PAIRS = "dependence between two outputs"
-MORE = "dependence among three or more outputs (products of signs)"
-EVERYWHERE = "every measurement, by the form of the density"
-BEYOND = (
-    "calls after those", "low digits in a code, or at other measurements",
+# What no certificate examines.
+NOT_EXAMINED = (
+    "low binary digits of draws", "later calls, and other numbers of draws at once",
     "other states of the process", "the time of calls",
 )  # fmt: skip
-ASPECTS = (DENSITY, DRAWS, DIGITS, LATER, BATCHES, GLOBAL, PAIRS, MORE, EVERYWHERE, *BEYOND)
 
 
 def as_audited(given: Audited) -> Mechanism | Sampler:
@@ -112,6 +103,13 @@ def as_sampler(given: Mechanism | Sampler) -> Sampler:
     return draw
 
 
+def generator_of(rng: np.random.Generator | int) -> np.random.Generator:
+    """A numpy Generator: as given, or a new one with this seed."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    return np.random.default_rng(as_count(rng, "rng", least=0))
+
+
 @dataclass(frozen=True, eq=False)
 class Look:
     """Draws per place, confidence of all places together, and the places.
@@ -132,7 +130,7 @@ class Look:
         rng: np.random.Generator | int | None,
     ) -> Look:  # fmt: skip
         named = np.zeros((0, 0)) if places is None else as_array(places, "search", ndim=(1, 2))
-        generator = None if rng is None else np.random.default_rng(rng)
+        generator = None if rng is None else generator_of(rng)
         count = as_count(samples, "samples", least=4)
         return cls(np.atleast_2d(named), count, as_confidence(confidence), generator)
 
@@ -176,7 +174,6 @@ class Found:
 
     constant        the channel is a shift (p(z + c|u + c) = p(z|u)): one input stands for all.
     disagrees_at    an input at which the channel's own formula for I(u) is wrong, or None.
-    false_score_at  an input at which its own score is not the derivative of its log-density.
     span            the inputs that were searched; None: all of them, by the form of the channel.
     unresolved      the share of them on which the density was too rough for the screen.
     """
@@ -186,7 +183,6 @@ class Found:
     constant: bool
     evaluations: int
     disagrees_at: float | None = None
-    false_score_at: float | None = None
     span: Span | None = None
     resolution: float = 0.0
     unresolved: float = 0.0
@@ -200,7 +196,6 @@ class Finding:
     refuted     a statement of the mechanism about itself is wrong.
     unsure      the numbers are too uncertain for "holds".
     undecided   one more reason if there is no verdict.
-    looked      points of `ASPECTS` that this method has examined.
     """
 
     margin: float
@@ -217,10 +212,6 @@ class Finding:
     where: str = ""
     resolution: float = 0.0
     sampler: Draws = "not examined"
-    searched: dict[Channel, Found] = field(default_factory=dict)
-    looked: dict[str, bool] = field(default_factory=dict)
-    examined: tuple[str, ...] = ()
-    power: float = math.nan
 
 
 # --- one matrix in units of another ---------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The bound at every step of a stream (`algo:recursive_PI`, `algo:recursive_PPCR`).
 
 The paper's recursions update k×k matrices step by step. Here one factorisation of V = A Σ̄ Aᵀ + I
-gives every PI_k as a cumulative sum of whitened rows (docs/theory.md 6).
+gives every PI_k as a cumulative sum of whitened rows (theory.md 6).
 """
 
 from __future__ import annotations

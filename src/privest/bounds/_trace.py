@@ -1,4 +1,4 @@
-"""The best release under a scalar budget tr I_z(Y) ≤ s (docs/theory.md 3).
+"""The best release under a scalar budget tr I_z(Y) ≤ s (theory.md 3).
 
 A linear unbiased estimate Ty of θ, released with noise of covariance D, has the loss
 tr W(TΣTᵀ + D) and the budget tr TᵀD⁻¹T ≤ s. With W = BBᵀ and M = BᵀT the best D costs ‖M‖_*²/s
@@ -103,7 +103,7 @@ def trace_bound(
     Guarantees: a lower bound for every admissible mechanism and unbiased estimate, also when only
     E tr I_z(Y) ≤ s holds. Attained by a linear release for Gaussian noise.
     Numerics: exact for Σ = σ²I; otherwise to `gap`, as a rule 1e-9 relative. O(mn³) a round.
-    Source: docs/theory.md 3; tightens `coro:DP`.
+    Source: theory.md 3; tightens `coro:DP`.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0, 0.0], [0.0, 2.0]], noise=Gaussian(cov=1.0))

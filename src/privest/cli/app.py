@@ -45,8 +45,6 @@ PANELS = {
     },
 }
 COMMANDS = {name: one for commands in PANELS.values() for name, one in commands.items()}
-OLD = {"--move": "--sensitivity", "--noise-variance": "--residual-variance"}  # still accepted
-OLD |= {"--law": "--distribution", "--readings": "--measurements"}
 
 
 @cache
@@ -72,19 +70,10 @@ class Commands(TyperGroup):
                 self.commands[name] = TyperCommand(name, help=one.text, rich_help_panel=panel)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - Typer's
-        """The command that is called, and its arguments with old names of options replaced."""
+        """The command that is called, loaded, and its arguments."""
         name, _, rest = super().resolve_command(ctx, args)
         assert name is not None
-        command = loaded(name)
-        commands = [command, *getattr(command, "commands", {}).values()]
-        options = {option for own in commands for one in own.params for option in one.opts}
-        return name, command, [_renamed(one, options) for one in rest]
-
-
-def _renamed(argument: str, options: set[str]) -> str:
-    name, equals, value = argument.partition("=")
-    new = OLD.get(name, name)
-    return f"{new}{equals}{value}" if new in options and name not in options else argument
+        return name, loaded(name), rest
 
 
 app = typer.Typer(

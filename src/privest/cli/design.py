@@ -77,7 +77,7 @@ class Aim:
 def design(plan_file: PlanFile, aim: Aim) -> None:
     """Privacy levels by row, for a budget or for wanted standard errors.
 
-    Rows differ in how much they tell about the coefficients. A design gives each a privacy level
+    Rows differ in how much they say about the coefficients. A design gives each a privacy level
     (a larger one reveals more) from its public features and the residual variance of the plan, and
     proves how far from the best it is at most. The private column decides nothing. All features are
     held in memory. Without options: what the plan asks for (its standard errors, or its level as
@@ -173,7 +173,7 @@ def _wanted(aim: Aim, spec: Spec) -> dict[str, float]:
 
 def _base(spec: Spec, *, free: bool) -> Plan:
     """The plan at one level for all rows; `free`: its own level does not matter."""
-    ways = dict.fromkeys(("epsilon", "tolerance", "attacker", "standard_error"))
+    ways = dict.fromkeys(("epsilon", "standard_error"))
     open_: dict[str, Any] = {**ways, "level": 1.0} if free else {}
     return make_plan(replace(spec, privacy=replace(spec.privacy, **open_)))
 

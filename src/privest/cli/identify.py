@@ -30,7 +30,7 @@ from privest.report.numbers import value as rounded
 
 CLIPPED = (
     "Measurements beyond the range were clipped before they were released: where many are, this is "
-    "the model of the clipped series, and its errors do not include that (docs/ranges.md)."
+    "the model of the clipped series, and its errors do not include that (docs/howto/ranges.md)."
 )
 
 

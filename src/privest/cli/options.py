@@ -48,7 +48,7 @@ SHARED = {
     "format": Help(
         "KEY=VALUE",
         "How a text file or workbook is written, where it does not say so itself: separator, "
-        "decimal, thousands, encoding, missing_codes, sheet. Repeat.",
+        "decimal, encoding, missing_codes, sheet. Repeat.",
         FILES,
     ),
     "simulate": Help("", "Simulated noise: protects nothing. Left out: a real release.", NOISE),
@@ -215,18 +215,13 @@ def options_of(message: str, names: Collection[str]) -> str:
 
     >>> options_of("State `again`, or the `decimal` mark.", ["again", "format"])
     ' (Here: --again, --format decimal=…)'
-    >>> options_of("State the `decimal` mark.", ["output"])
-    ' (Here: privest plan PLAN --format decimal=…)'
     """
     keys = {one.name: f"--format {one.name}=…" for one in fields(Format)}
     own = {name: f"--{name.replace('_', '-')}" for name in names}
     own |= keys if "format" in names else {}
-    of_plan = keys | {"missing": "--missing drop"}
     named = dict.fromkeys(re.findall(r"`(\w+)`", message))
-    if found := [own[name] for name in named if name in own]:
-        return f" (Here: {', '.join(found)})"
-    found = [of_plan[name] for name in named if name in of_plan]
-    return f" (Here: privest plan PLAN {' '.join(found)})" if found else ""
+    found = [own[name] for name in named if name in own]
+    return f" (Here: {', '.join(found)})" if found else ""
 
 
 # --- values of options ----------------------------------------------------------------------------

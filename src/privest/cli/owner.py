@@ -42,11 +42,11 @@ from privest.workflow.verify import verify as verify_release
 PlanFile = Annotated[
     Path, typer.Argument(help="Plan file, made with `privest plan --save`.", metavar="PLAN")
 ]
-Table = Annotated[str, typer.Argument(help="CSV, TSV, Excel, Parquet, XPT.", metavar="DATA")]
+Table = Annotated[str, typer.Argument(help="CSV, TSV, Excel, Parquet.", metavar="DATA")]
 Release = Annotated[
     Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
 ]
-ESTIMATE = ("found", "errors", "asked", "joint")  # the sections of `privest estimate`
+ESTIMATE = ("found", "errors", "asked")  # the sections of `privest estimate`
 OUTPUT_FILE = {"names": ("--output", "-o")}
 LISTED = 8  # categories of a column that `look` lists
 NEEDED = ("jinja2", "markupsafe", "python_multipart", "starlette", "uvicorn")  # of the app
@@ -252,10 +252,9 @@ def estimate(
 
     Options:
     confidence P     Confidence level of the intervals.
-    errors HOW       Standard errors: auto, t, HC3, HC2, stated (by the residual variance of the
-                     plan) or huber; for persons cr2; for yes/no and counts model or HC3.
-    at NAME=VALUE,…  Row of feature values for which to estimate the mean of the target, in its own
-                     units: age=50,sex=male. Repeat.
+    errors HOW       Standard errors: auto, t, HC3 or HC2; for yes/no and counts model or HC3.
+    at NAME=VALUE,…  Row of feature values for which to estimate the mean of the target (the median,
+                     where its logarithm is modelled): age=50,sex=male. Repeat.
     features NAME,…  Of an aggregate release with its matrix: a smaller model.
     wald NAME,…      Wald test that all of these coefficients are 0.
     """

@@ -37,13 +37,6 @@ from privest.workflow.plan import Plan, make_plan, means_by
 from privest.workflow.spec import Spec, load_spec, save_spec
 
 PLAN_VERSION = 4
-# Beside a plan file, a field that is given replaces the others of its line.
-WAYS = (
-    {"level", "level_column", "epsilon", "standard_error", "tolerance", "attacker"},
-    {"residual_variance", "reference"},
-    {"features", "formula", "intercept"},
-)
-TABLES = ("categories", "range", "units", "expected")  # a new entry joins those of the plan file
 
 
 @group(MODEL)
@@ -71,29 +64,21 @@ class ModelOptions:
     person: str | None = None
     missing: str | None = None
 
-    def section(self, base: Spec | None) -> dict[str, Any]:
-        """The fields of [model]; `base`: the plan file that states the others."""
-        self._require_one_model(base)
+    def section(self) -> dict[str, Any]:
+        """The fields of [model]."""
+        ways = {"--features": self.features, "--formula": self.formula, "--by": self.by}
+        given = [name for name, value in ways.items() if value is not None]
+        if len(given) > 1:
+            raise InvalidInput(f"{given[0]} and {given[1]} state two models: leave one out.")
         targets, lists = listed(self.target), self._categories()
+        if not targets and self.formula is None:
+            raise InvalidInput("--target is needed (or --formula, or a plan file).")
         found = _given(self, "family", "transform", "person", "missing", "formula")
         found |= {"target": targets} if targets else {}
         found |= {"categories": lists} if lists else {}
         if self.features is not None:
             return found | {"features": listed(self.features)}
-        if self.formula or (base is not None and self.by is None):
-            return found
-        if base is None:
-            return found | means_by(targets, listed(self.by), lists)
-        known = {**base.model.categories, **lists}
-        return found | means_by(targets or list(base.targets), listed(self.by), known)
-
-    def _require_one_model(self, base: Spec | None) -> None:
-        ways = {"--features": self.features, "--formula": self.formula, "--by": self.by}
-        given = [name for name, value in ways.items() if value is not None]
-        if len(given) > 1:
-            raise InvalidInput(f"{given[0]} and {given[1]} state two models: leave one out.")
-        if not listed(self.target) and self.formula is None and base is None:
-            raise InvalidInput("--target is needed (or --formula, or a plan file).")
+        return found if self.formula else found | means_by(targets, listed(self.by), lists)
 
     def _categories(self) -> dict[str, list[str]]:
         found = {}
@@ -202,7 +187,7 @@ def plan(
     source: Annotated[
         str,
         typer.Argument(
-            help="The data (CSV, TSV, Excel, Parquet, XPT; diabetes needs no file), or a plan file "
+            help="The data (CSV, TSV, Excel, Parquet; diabetes needs no file), or a plan file "
             "(.toml).",
             metavar="DATA|PLAN",
         ),
@@ -217,7 +202,7 @@ def plan(
 
     Prints whether the coefficients can be estimated, their standard errors with and without
     privacy, and what one person is exposed to. --save writes the plan file that `privest release`
-    takes. Options beside a plan file change its fields: --epsilon replaces a level.
+    takes. A plan file states all of it: change the file, not its options.
 
     Examples:
 
@@ -231,12 +216,16 @@ def plan(
 
     privest plan people.csv --target ldl --by sex --category sex=f,m --epsilon 1 --range 0,10
 
-    privest plan plan.toml --epsilon 3 --save plan-3.toml
+    privest plan plan.toml --want age=0.01
     """
     output.require_free()
-    is_plan = Path(source).suffix.lower() in (".toml", ".yaml", ".yml")
-    base = load_spec(source) if is_plan else None
-    spec = spec_of(source, base, model, privacy, public, files)
+    if Path(source).suffix.lower() in (".toml", ".yaml", ".yml"):
+        options = (model, privacy, public, files)
+        if any(one != type(one)() for one in options):
+            raise InvalidInput(f"{source} states the model and its privacy: change that file.")
+        spec = load_spec(source)
+    else:
+        spec = spec_of(source, model, privacy, public, files)
     found = make_plan(spec)
     rows = rows_wanted(found, output.want or [])
     if output.save is not None:  # before printing: a closed pipe must not lose it
@@ -251,50 +240,29 @@ def plan(
 
 def spec_of(
     source: str,
-    base: Spec | None,
     model: ModelOptions,
     privacy: PrivacyOptions,
     public: PublicOptions,
     files: FileOptions,
 ) -> Spec:
-    """The specification that the options state; beside a plan file they change it."""
-    of_model = model.section(base)
-    targets = of_model.get("target") or list(base.targets if base else ())
+    """The specification that the options state."""
+    of_model = model.section()
+    targets = of_model.get("target", [])
     if model.formula is not None:
-        lists = {**(base.model.categories if base else {}), **of_model.get("categories", {})}
-        targets = list(read_formula(model.formula, lists).targets)
+        targets = list(read_formula(model.formula, of_model.get("categories", {})).targets)
     given: dict[str, Any] = {
+        "version": PLAN_VERSION,
+        "data": source,
         "model": of_model,
         "privacy": privacy.section(targets),
         "public": _given(public, *vars(public)),
     }
     for text in files.set or []:
         _set(given, text)
+    given["privacy"] = {"form": "aggregate"} | given["privacy"]
     of_format = format_of(files.format)
     given["format"] = given.get("format", {}) | _given(of_format, *vars(of_format))
-    old: dict[str, Any] = (
-        {"version": PLAN_VERSION, "data": source, "privacy": {"form": "aggregate"}}
-        if base is None
-        else base.to_dict()
-    )
-    for section, new in given.items():
-        old[section] = _changed(old.get(section, {}), new)
-    return Spec.from_dict(old, "the plan")
-
-
-def _changed(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """A section with new fields: one replaces the fields that it excludes, and joins a table."""
-    gone = set().union(*(way for way in WAYS if not way.isdisjoint(new)))
-    if "formula" in new:
-        gone |= {"target", "transform"}
-    if new.get("distribution") == "laplace":
-        gone.add("delta")
-    kept = {name: value for name, value in old.items() if name not in gone}
-    if "features" in new and "categories" in kept:
-        lists = kept["categories"].items()
-        kept["categories"] = {name: one for name, one in lists if name in new["features"]}
-    both = kept.keys() & new.keys() & set(TABLES)
-    return kept | new | {name: kept[name] | new[name] for name in both}
+    return Spec.from_dict(given, "the plan")
 
 
 def _given(options: object, *names: str) -> dict[str, Any]:

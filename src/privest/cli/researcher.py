@@ -131,8 +131,7 @@ def levels(
 ) -> None:  # fmt: skip
     """Privacy levels by what an attacker can do with a release; no data are needed.
 
-    For Gaussian noise, one value per person. With --attacker: the one level of that success rate
-    (tolerance and attacker of a plan file).
+    For Gaussian noise, one value per person. With --attacker: the one level of that success rate.
 
     Examples:
 

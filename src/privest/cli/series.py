@@ -173,7 +173,7 @@ class Series(streaming.Choices):
 
 
 class Needs(NamedTuple):
-    """What a model needs: inputs, rows of them after the last step, steps with a measurement."""
+    """Needs of a model: inputs, rows of them after the last step, steps with a measurement."""
 
     inputs: int
     ahead: int = 0

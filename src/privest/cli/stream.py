@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Literal
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -29,6 +28,7 @@ from privest.streaming import (
     StreamPlan,
     StreamRun,
     counts_of,
+    errors_of,
     hidden_names,
     known_after,
 )
@@ -39,7 +39,6 @@ group(MODEL, correlation={"min": -1, "max": 1})(Columns)
 group(
     "Start and restart",
     replay={"names": ("--replay/--continue",)},
-    known={"min": 0, "max": 10**9},
     block={"min": 1, "max": 10**9},
 )(Restart)
 
@@ -73,8 +72,8 @@ def stream(
     Each row is one measurement y_k (column --target) and its public features h_k, with
     y_k = h_kθ + w_k: the columns --features, or all others. --emit releases writes the features
     too. An empty measurement is a step that reveals nothing. No value is rejected; one beyond
-    --range is clipped. ε is for the whole, endless stream. Intervals are by blocks of time, which
-    hold for autocorrelated measurements. --simulate is a dry run.
+    --range is clipped. ε is for the whole, endless stream. Errors assume independent measurement
+    noise: fit an autocorrelated stream with privest identify. --simulate is a dry run.
 
     Examples:
 
@@ -160,27 +159,14 @@ def _print_estimate(job: StreamRun, report: Console) -> None:
     if found is None:
         note(f"Not yet identifiable: {', '.join(hidden_names(job.estimator, job.names))}.")
         return
-    blocks, count = found.by_blocks, len(found.names)
     title = "Estimate from the releases"
-    if blocks is not None:
-        title += f"; intervals {blocks.method}"
-    table = new_table(title, "parameter", "estimate", "s.e.", "by blocks", "df", "95% interval")
-    errors = np.full(count, np.nan) if found.stated_error is None else found.stated_error
-    own = np.full((2, count), np.nan)
-    if blocks is not None:
-        own = np.array([blocks.standard_error, blocks.degrees_of_freedom])
-    rows = zip(found.names, found.value, errors, *own, found.interval())
-    for name, value, error, block, freedom, (low, high) in rows:
-        table.add_row(
-            shown(name), f"{value:.5g}", _or_none(error, ".3g"), _or_none(block, ".3g"),
-            _or_none(freedom, ".1f"), "none" if math.isnan(low) else f"{low:.4g} to {high:.4g}",
-        )  # fmt: skip
+    table = new_table(title, "parameter", "estimate", "s.e.", "95% interval")
+    rows = zip(found.names, found.value, found.standard_error, found.interval())
+    for name, value, error, (low, high) in rows:
+        known = not math.isnan(error)
+        size, ends = (f"{error:.3g}", f"{low:.4g} to {high:.4g}") if known else ("none", "none")
+        table.add_row(shown(name), f"{value:.5g}", size, ends)
     report.print(table)
-    if found.stated_error is not None:
-        note(f"The column s.e. is {found.stated_by}.")
-    for sentence in found.warnings:
+    note(errors_of(job, found))
+    for sentence in job.estimator.doubts(job.shown, known=job.states_variance):
         report.print(shown(sentence), style="yellow")
-
-
-def _or_none(value: float, form: str) -> str:
-    return "none" if math.isnan(value) else format(value, form)

@@ -17,7 +17,7 @@ import numpy as np
 
 from privest.arrays import Array
 from privest.data.cells import MISSING, TRUTHS, Texts, not_numbers
-from privest.data.format import STATE_ENCODING, THOUSANDS, Format
+from privest.data.format import STATE_ENCODING, Format
 from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput
 from privest.lazy import needed
@@ -97,9 +97,7 @@ def parsed(column: Any, form: Format) -> tuple[Any, Any]:  # noqa: ANN401
         column = pc.if_else(pc.equal(lower, word), str(int(value)), column)
     bad = pc.invert(pc.match_substring_regex(column, form.pattern)).fill_null(False)
     column = pc.if_else(bad, None, column)
-    if form.thousands:
-        column = pc.replace_substring_regex(column, THOUSANDS[form.thousands], "")
-    if form.decimal == ",":
+    if not form.plain:
         column = pc.replace_substring(column, ",", ".")
     return column.cast(pa.float64()), bad
 

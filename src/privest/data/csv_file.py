@@ -118,10 +118,10 @@ class CsvSource(FileSource):
     ) -> Columns:
         """The columns of some rows. Numbers in one go, failing that out of texts."""
         pa = arrow()
-        plain = not self.format.thousands
-        table = self._parsed(block, columns, text, pa.float64()) if plain else None
-        if table is None:
-            plain, table = False, self._parsed(block, columns, text, pa.string())
+        table = self._parsed(block, columns, text, pa.float64())
+        plain = table is not None
+        if not plain:
+            table = self._parsed(block, columns, text, pa.string())
         found: Columns = {}
         for name in columns:
             cells, where = table.column(name).combine_chunks(), self._where(name)

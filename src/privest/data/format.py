@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,10 @@ from privest.data.cells import DATE, DAYS, MISSING, Texts, is_number
 from privest.errors import InvalidInput
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
-MARKS = {"comma": ",", "point": ".", "apostrophe": "'", "space": " ", "none": ""}
-THOUSANDS = {",": ",", ".": r"\.", "'": "['’]", " ": "[ \u00a0\u202f]"}  # as patterns
 # Of each field: words for its signs.
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "separator": {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|"},
     "decimal": {"point": ".", "comma": ","},
-    "thousands": MARKS,
 }
 # Encodings that become Unicode piece by piece, under the names that `codecs` gives them.
 ENCODINGS = frozenset(
@@ -40,11 +36,11 @@ GROUPED = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$"  # 139,750: commas between tho
 # What a text that is no number is like, and what to do about it. Never the text itself.
 HINTS = (
     (DATE.pattern, f"a date or a time, not a number; {DAYS}"),
-    (GROUPED, "not a number; it has commas between thousands: state `thousands`"),
+    (GROUPED, "not a number; it has commas between thousands: remove them from the file"),
     (
         r"^[+-]?[\d.,]*[.,][\d.,]*$",
-        "not a number; it has points or commas: state the `decimal` mark, and what is "
-        "between `thousands`",
+        "not a number; it has points or commas: state the `decimal` mark, and write nothing "
+        "between thousands",
     ),
     (
         "",
@@ -60,7 +56,6 @@ class Format:
 
     separator      of a text file: , ; | or a tab, or their names. None: found; a tab in .tsv files.
     decimal        "." or ","; None: a point.
-    thousands      "," "." "'" or " "; None: nothing. Never found.
     encoding       of a text file, such as "cp1252" (Windows). None: UTF-8, or UTF-16 where the
                    file begins with its mark.
     missing_codes  stand for a missing value beside an empty cell, NA and their like: "77777"
@@ -76,10 +71,9 @@ class Format:
     encoding: str | None = None
     missing_codes: tuple[str, ...] = ()
     sheet: str | None = None
-    thousands: str | None = None
 
     def __post_init__(self) -> None:
-        for name in ("separator", "decimal", "encoding", "sheet", "thousands"):
+        for name in ("separator", "decimal", "encoding", "sheet"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _checked(name, value))
@@ -88,11 +82,6 @@ class Format:
             raise InvalidInput(
                 "format: a comma cannot be both between columns and in numbers; state the "
                 "`separator`, for example ';'."
-            )
-        if self.thousands == (self.decimal or "."):
-            raise InvalidInput(
-                "format: the same mark cannot be between thousands and before decimals: state the "
-                "`decimal` mark too."
             )
 
     def separator_of(self, name: str) -> str | None:
@@ -140,24 +129,20 @@ class Format:
 
     @property
     def plain(self) -> bool:
-        return self.decimal != "," and not self.thousands
+        return self.decimal != ","
 
-    @cached_property
+    @property
     def pattern(self) -> str:
-        """Numbers as they are written; thousands have marks between all of them, or none."""
-        point, whole = "," if self.decimal == "," else r"\.", ""
-        if self.thousands:
-            whole = rf"\d{{1,3}}({THOUSANDS[self.thousands]}\d{{3}})+({point}\d*)?|"
-        number = rf"({whole}\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?"
+        """Numbers as they are written."""
+        point = r"\." if self.plain else ","
+        number = rf"(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?"
         return rf"^[+-]?({number}|(?i:inf|infinity|nan))$"
 
     def with_point(self, text: str) -> str:
         """A number with a decimal point; a point where commas are used is none."""
         if self.plain or text.strip() in MISSING:
             return text
-        if self.thousands and re.match(self.pattern, text.strip()):
-            text = re.sub(THOUSANDS[self.thousands], "", text.strip())
-        return text.replace(".", "!").replace(",", ".") if self.decimal == "," else text
+        return text.replace(".", "!").replace(",", ".")
 
     def as_number(self, text: str) -> float:
         """A text that is a number in this format; NaN if it is not."""

@@ -1,26 +1,24 @@
-"""Frames of pandas, polars and Dask, mappings of names to vectors, SAS files; an example."""
+"""Frames of pandas, polars and Dask, mappings of names to vectors; an example."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_double
-from privest.data.cells import DAYS, Texts, is_date, is_missing, not_numbers
+from privest.data.cells import DAYS, Texts, is_date, is_missing, not_numbers, number
 from privest.data.format import Format
-from privest.data.source import Columns, FileSource, Source
+from privest.data.source import Columns, Source
 from privest.errors import InvalidInput
 from privest.lazy import needed
 
 # Of the embedded example.
 FEATURES = ("age", "sex", "bmi", "bp")
 RESPONSE = "s5"
-CELLS = 1 << 21  # in a chunk of a SAS file; each is a Python object on its way
 
 
 class FrameSource(Source):
@@ -77,8 +75,8 @@ class DaskSource(Source):
     def _blocks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
-        for number, part in enumerate(self.frame[list(columns)].to_delayed()):
-            source = PandasSource(part.compute(), f"{self.name}, partition {number}")
+        for at, part in enumerate(self.frame[list(columns)].to_delayed()):
+            source = PandasSource(part.compute(), f"{self.name}, partition {at}")
             yield from source.blocks(columns, text=text, size=size)
 
 
@@ -113,50 +111,13 @@ class ArraySource(FrameSource):
         return self._vectors[place][start:stop]
 
 
-class TransportSource(FileSource):
-    """A SAS transport file. Special values (.A to .Z) are missing.
+def object_numbers(
+    column: AnyArray, where: str, before: int, form: Format | None = None, codes: Sequence[str] = ()
+) -> Array:
+    """An array of any type as float64; objects must be numbers, booleans or missing.
 
-    pandas' reader turns 0.0 into 5.4e-79; pyreadstat does not, but for a chunk it reads all rows
-    before it: chunks are large.
+    `form`: texts are numbers in this format; `codes` of them are missing.
     """
-
-    def __init__(self, path: Path, form: Format) -> None:
-        super().__init__(path, form)
-        self.columns = tuple(self._read(metadataonly=True)[1].column_names)
-        if not all(isinstance(name, str) for name in self.columns):  # None: of a damaged file
-            raise self._damaged("a SAS transport file")
-
-    def _chunks(
-        self, columns: tuple[str, ...], text: frozenset[str], size: int
-    ) -> Iterator[Columns]:
-        chunk = max(size, CELLS // len(columns))
-        before, rows = 0, chunk
-        while rows == chunk:
-            found, _ = self._read(usecols=list(columns), row_offset=before, row_limit=chunk)
-            rows = len(next(iter(found.values()), ()))
-            held = {name: np.asarray(found[name]) for name in columns}
-            yield {
-                name: object_texts(cells, self._where(name))
-                if name in text
-                else object_numbers(cells, self._where(name), before)
-                for name, cells in held.items()
-            }
-            before += rows
-
-    def _read(self, **options: Any) -> tuple[dict[str, Any], Any]:  # noqa: ANN401
-        why = "SAS transport files need pyreadstat"
-        pyreadstat = needed("pyreadstat", why, "data", "; or convert the table to .csv")
-        try:
-            found: tuple[dict[str, Any], Any] = pyreadstat.read_xport(
-                str(self.path), output_format="dict", **options
-            )
-        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, UnicodeDecodeError):
-            raise self._damaged("a SAS transport file") from None
-        return found
-
-
-def object_numbers(column: AnyArray, where: str, before: int) -> Array:
-    """An array of any type as float64; objects must be numbers, booleans or missing."""
     if column.dtype.kind in "biuf":
         with np.errstate(all="ignore"):  # longer doubles, signalling NaN: no word of a value
             return column.astype(np.float64, copy=False)
@@ -164,16 +125,20 @@ def object_numbers(column: AnyArray, where: str, before: int) -> Array:
         raise not_numbers(where, column.dtype)
     found = np.empty(len(column))
     for row, value in enumerate(column):  # objects allow nothing faster
+        text = value.strip() if isinstance(value, str) and form is not None else None
         try:
-            if isinstance(value, (str, bytes)):
+            if text is not None and form is not None:
+                found[row] = np.nan if text in codes else number(form.with_point(text))
+            elif isinstance(value, (str, bytes)):
                 raise TypeError
-            found[row] = np.nan if is_missing(value) else as_double(value)
+            else:
+                found[row] = np.nan if is_missing(value) else as_double(value)
         except (TypeError, ValueError):
             todo = "convert the column, or give it a public list of categories"
-            raise InvalidInput(
-                f"{where}, row {before + row + 1}: not a number but {type(value).__name__}; "
-                f"{DAYS if is_date(value) else todo}."
-            ) from None
+            said = f"not a number but {type(value).__name__}; {DAYS if is_date(value) else todo}"
+            if text is not None and form is not None:
+                said = form.not_a_number(text)
+            raise InvalidInput(f"{where}, row {before + row + 1}: {said}.") from None
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from privest.arrays import Array, Index
 from privest.data.arrow import arrow, numbers, parsed
-from privest.data.cells import Texts, composed, is_date, is_number, is_value
+from privest.data.cells import Texts, composed, is_date, is_value
 from privest.data.format import Format, as_format
 from privest.data.lines import encoding_of, opened, require_names
 from privest.data.source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
@@ -32,11 +32,11 @@ UNNAMED = "It has no name. Name it in the first line, if it holds anything."
 TWICE = "Another column has the same name. Rename one of them."
 NOT_UTF8 = (
     "It is not UTF-8 text. It was read as cp1252 (Western Europe); if letters with accents look "
-    "wrong, choose another encoding."
+    "wrong, save the file as UTF-8, or state its `encoding`."
 )
 COMMAS = (
-    "Some numbers have commas (139,750), and it is not clear whether these are decimal commas or "
-    "stand between thousands: state the `decimal` mark, and what is between `thousands`."
+    "Some numbers have commas (139,750): state whether these are decimal commas (the `decimal` "
+    "mark); commas between thousands must be removed from the file."
 )
 ONE_COLUMN = (
     "Only one column was found. If there are more, another sign is between them; or there are "
@@ -46,7 +46,6 @@ BINARY = (b"PK\3\4", b"PAR1", b"\x1f\x8b", b"\xfd7zXZ", b"%PDF")  # beginnings o
 COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
 CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
 POINT = re.compile(r"[+-]?\d*\.\d+$")
-MOSTLY = 0.8  # of the different texts of a column; words may stand for missing values
 Kind = Literal["number", "yes-no", "text", "date", "empty"]
 MOST = 60  # different values or texts that are kept; more make no list of categories
 LONGEST = 200  # letters of a text that is kept
@@ -56,31 +55,33 @@ LEAST_NUMBERS = 0.5  # the share of its cells that are numbers
 NINES = [float(digit * count) for digit in "789" for count in range(1, 7)]
 MACHINES = [-1.0, 99.9, 999.9, 9999.9, 99.99, 999.99, -99.9, -999.9, -32768.0, 32767.0]
 CODES = frozenset([*NINES, *(-code for code in NINES), *MACHINES])
-ENDS = 12  # lowest and highest values among which codes are looked for
-CLEAR = 77.0  # from here on one row will do for a code that is far from the rest
-SHORT, OFTEN = 12, 3  # letters, and rows, of any other word that may be a code
-WORDS = frozenset([
-    "-", "--", "---", "?", "*", "x", "unknown", "unk", "refused", "missing", "not available",
-    "not applicable", "no answer", "no data", "don't know", "dont know", "do not know", "dk",
-    "declined", "prefer not to say", "not asked", "not known", "n.a.", "n/k", "nd", "#n/a", "#na",
-    "#value!", "#div/0!", "#ref!", "#num!", "#name?", "#null!", "(null)", "<na>", "nil",
-    "undefined", "k.a.", "k. a.", "keine angabe", "unbekannt", "fehlt", "inconnu", "desconocido",
-])  # fmt: skip
+SHORT, OFTEN = 12, 3  # letters, and rows, of a word that looks like a code
+WORDS = (
+    "x",
+    "unknown",
+    "refused",
+    "missing",
+    "not available",
+    "no answer",
+    "don't know",
+    "n.a.",
+    "n/k",
+)
 
 
 @dataclass(frozen=True)
 class MissingCode(Record):
-    """A value that may stand for a missing one, as it is written, and in how many rows.
+    """A value of a column of numbers that may stand for a missing one, and in how many rows.
 
-    sure   it is far from everything else, or a word that means nothing else.
     plain  it looks like a code, not like something a person wrote. A plan, which is public, states
            no other code of a private column.
+    word   it is no number: the column cannot be used unless it stands for a missing value.
     """
 
     code: str
     rows: int
-    sure: bool
     plain: bool = True
+    word: bool = False
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,6 @@ class ColumnLook(Record):
 
     different  texts or numbers, sorted; None where they are many.
     whole      all numbers are whole, and none is below 0.
-    words      of a column of numbers: the cells that are no numbers, with their rows.
     codes      suspected to stand for a missing value. problem: why it cannot be used.
     """
 
@@ -98,7 +98,6 @@ class ColumnLook(Record):
     missing: int = 0
     different: tuple[str, ...] | None = None
     whole: bool = False
-    words: tuple[tuple[str, int], ...] = ()
     codes: tuple[MissingCode, ...] = ()
     problem: str | None = None
 
@@ -136,7 +135,8 @@ def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> T
     [('age', 'number', 0), ('sex', 'text', 1)]
     """
     source, notes = _opened(data, as_format(format))
-    _require_header(source)
+    if not source.certain:
+        require_names(source.columns, source.name)
     problems = _problems(source)
     names = [name for name, problem in zip(source.columns, problems) if problem is None]
     counts = {name: ColumnCounts(name, source.format, _holds_texts(source, name)) for name in names}
@@ -150,9 +150,11 @@ def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> T
         counts[name].found() if problem is None else ColumnLook(name, "empty", problem=problem)
         for name, problem in zip(source.columns, problems)
     )
+    form, text = source.format, source.separator is not None
     return TableLook(
-        source.name, rows, columns, format=source.format, **_written(source),
-        sheets=source.sheets, notes=(*notes, *_notes(source, rows)), preview=tuple(preview),
+        source.name, rows, columns, text, form, source.separator,
+        (form.encoding or "utf-8") if text else None, (form.decimal or ".") if text else None,
+        source.sheets, (*notes, *_notes(source, rows)), tuple(preview),
     )  # fmt: skip
 
 
@@ -171,8 +173,8 @@ def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
     source = open_source(data, form)
     if source.separator is None:
         return source, notes
-    if form.decimal is None and not form.thousands:
-        decimal = found_decimal(_first_texts(source))
+    if form.decimal is None:
+        decimal = _found_decimal(_first_texts(source))
         if decimal is None:
             notes.append(COMMAS)
         form = replace(form, decimal="," if decimal == "," else None, separator=None)
@@ -214,14 +216,6 @@ def _found_encoding(path: Path) -> str:
     return "utf-8"
 
 
-def _written(source: Source) -> dict[str, Any]:
-    if source.separator is None:
-        return {}
-    form = source.format
-    usual = {"encoding": form.encoding or "utf-8", "decimal": form.decimal or "."}
-    return {"text": True, "separator": source.separator, **usual}
-
-
 def _first_texts(source: Source) -> Iterator[list[str]]:
     names = [name for name, problem in zip(source.columns, _names(source)) if problem is None]
     if not names:
@@ -232,39 +226,19 @@ def _first_texts(source: Source) -> Iterator[list[str]]:
         yield [text for text in column[:FIRST].tolist() if text is not None]
 
 
-def found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
+def _found_decimal(columns: Iterable[Iterable[str]]) -> str | None:
     """The decimal mark in the numbers of some rows: "," or "."; None where that is not clear.
 
-    A comma: some column holds numbers with commas and little else, one of which cannot have
-    thousands (1,5 can not, 1,234 can), and no column has decimal points.
+    A comma: some number cannot have thousands (1,5 can not, 1,234 can), and none has a point.
     """
-    marks = {_mark([cell for cell in cells if not is_date(cell)]) for cells in columns}
-    if "," in marks:
-        return None if "." in marks else ","
-    return None if "?" in marks else "."
-
-
-def _mark(texts: list[str]) -> str:
-    """The mark of one column: "," or "."; "?": commas that may be thousands; "": none."""
-    commas, most = [cell for cell in texts if COMMA.match(cell)], MOSTLY * len(texts)
-    if commas and sum(is_number(one.replace(",", "")) and "." not in one for one in texts) >= most:
-        return "," if any(map(CLEAR_COMMA.match, commas)) else "?"
-    points = any(map(POINT.match, texts)) and sum(map(is_number, texts)) >= most
-    return "." if points else ""
+    cells = [cell for column in columns for cell in column]
+    if not any(map(COMMA.match, cells)):
+        return "."
+    points = any(map(POINT.match, cells))
+    return "," if any(map(CLEAR_COMMA.match, cells)) and not points else None
 
 
 # --- what is in it --------------------------------------------------------------------------------
-
-
-def _require_header(source: Source) -> None:
-    first = source.columns[0] if source.columns else ""
-    if first.lower().startswith("sep=") and len(source.columns) <= 2:
-        raise InvalidInput(
-            f"{source.name}: its first line only says what is between the columns ({first[:5]}). "
-            "Delete that line: the first one must name the columns."
-        )
-    if not source.certain:
-        require_names(source.columns, source.name)
 
 
 def _names(source: Source) -> list[str | None]:
@@ -391,11 +365,10 @@ class ColumnCounts:
         written = [self.values[one][1] for one in sorted(self.values)]
         different = written if number else [*written, *sorted(self.words)]
         many = self.many_values or (self.many_words and not number) or len(different) > MOST
-        codes = [*(number_codes(self.values) if number else ()), *self._word_codes(number)]
+        codes = [*(_number_codes(self.values) if number else ()), *self._word_codes(number)]
         return ColumnLook(
             self.name, kind, self.missing, None if many else tuple(different),
-            whole=number and self.whole, words=tuple(self.words.items()) if number else (),
-            codes=tuple(codes),
+            whole=number and self.whole, codes=tuple(codes),
         )  # fmt: skip
 
     def _kind(self) -> Kind:
@@ -409,52 +382,44 @@ class ColumnCounts:
         few = not self.many_words and len(self.words) <= MOST_WORDS
         return "number" if few and self.numbers >= LEAST_NUMBERS * there else "text"
 
-    def _word_codes(self, number: bool) -> list[MissingCode]:
-        """Words that may be codes: in a column of numbers all of them, else known ones."""
-        found = []
+    def _word_codes(self, number: bool) -> Iterator[MissingCode]:
+        """In a column of numbers all words; in texts only signs, such as ? and #N/A."""
         for text, rows in self.words.items():
-            known = text.casefold() in WORDS
             sign = text.startswith("#") or not any(letter.isalnum() for letter in text)
-            if "=" not in text and (number or known):
-                plain = known or (rows >= OFTEN and len(text) <= SHORT)
-                found.append(MissingCode(text, rows, known and (number or sign), plain))
-        return found
+            often = rows >= OFTEN and len(text) <= SHORT
+            plain = "=" not in text and (sign or often or text.casefold() in WORDS)
+            if number or (sign and plain):
+                yield MissingCode(text, rows, plain, word=number)
 
 
 def _some(texts: object, places: Index) -> list[str]:
     return texts.take(arrow().array(places)).to_pylist()  # type: ignore[attr-defined, no-any-return]
 
 
-def number_codes(seen: Mapping[float, tuple[int, str]]) -> list[MissingCode]:
-    """Typical codes at the ends of a column's values, apart from the rest."""
-    ordered = sorted(seen)
-    ends = sorted({*ordered[:ENDS], *ordered[-ENDS:]})
-    rest = [value for value in ends if value not in CODES]
+def _number_codes(seen: Mapping[float, tuple[int, str]]) -> list[MissingCode]:
+    """Typical codes beyond the other values of a column, and apart from them."""
+    rest = [value for value in sorted(seen) if value not in CODES]
     if len(rest) < 2:  # nobody can say what is far from one value
         return []
-    below = [value for value in reversed(ends) if value < rest[0]]
-    above = [value for value in ends if value > rest[-1]]
-    kept = [*_apart(rest, below, seen), *_apart(rest[::-1], above, seen)]
-    return [MissingCode(seen[value][1], seen[value][0], sure) for value, sure in kept]
+    below = [value for value in sorted(seen, reverse=True) if value < rest[0]]
+    above = [value for value in sorted(seen) if value > rest[-1]]
+    return [*_apart(rest, below, seen), *_apart(rest[::-1], above, seen)]
 
 
 def _apart(
-    near: list[float], beyond: Sequence[float], seen: Mapping[float, tuple[int, str]]
-) -> list[tuple[float, bool]]:
-    """The values beyond one end that may be codes, and whether that is sure.
+    rest: list[float], beyond: Sequence[float], seen: Mapping[float, tuple[int, str]]
+) -> list[MissingCode]:
+    """Codes beyond one end: at least twice as far as the values there are from each other.
 
-    Apart: at least twice as far from the rest as the values at that end are from each other. One as
-    far as the rest is wide is sure, and so are those beyond it.
+    One of them is as far as the rest is wide, or there more than once.
     """
+    edge, gap = rest[0], 2 * max(abs(a - b) for a, b in pairwise(rest[:4]))
     kept: list[float] = []
-    sure = often = False
     for value in beyond:
-        distance = abs(value - near[0])
-        if not kept and distance < 2 * max(abs(a - b) for a, b in pairwise(near[:4])):
-            near = [value, *near]  # a value like others
-            continue
-        kept.append(value)
-        far = distance >= abs(near[0] - near[-1])
-        sure = sure or far
-        often = often or seen[value][0] > 1 or (far and abs(value) >= CLEAR)
-    return [(value, sure) for value in kept if often]
+        if kept or abs(value - edge) >= gap:
+            kept.append(value)
+        else:
+            edge = value  # a value like others
+    width = abs(edge - rest[-1])
+    sure = any(abs(value - edge) >= width or seen[value][0] > 1 for value in kept)
+    return [MissingCode(seen[value][1], seen[value][0]) for value in kept] if sure else []

@@ -75,7 +75,7 @@ def _files(folder: Path) -> dict[str, Path]:
 
 def _merged(files: dict[str, Path]) -> dict[str, Array]:
     """All wanted columns of the people who are in every table and miss nothing, by SEQN."""
-    tables = {table: open_source(path).read((KEY, *WANTED[table])) for table, path in files.items()}
+    tables = {table: _read(path, (KEY, *WANTED[table])) for table, path in files.items()}
     for table, columns in tables.items():
         key = columns[KEY]
         if np.isnan(key).any() or len(np.unique(key)) != len(key):
@@ -93,6 +93,24 @@ def _merged(files: dict[str, Path]) -> dict[str, Array]:
     if not np.isin(sex, (1.0, FEMALE)).all():
         raise InvalidInput("RIAGENDR must be 1 (male) or 2 (female) in every row.")
     return {name: column[complete] for name, column in merged.items()}
+
+
+def _read(path: Path, columns: tuple[str, ...]) -> dict[str, Array]:
+    """These columns of a table; a SAS transport file is one whose name ends in .xpt.
+
+    By pyreadstat: pandas' reader turns 0.0 into 5.4e-79.
+    """
+    if path.suffix.lower() != ".xpt":
+        return open_source(path).read(columns)
+    why = "SAS transport files need pyreadstat"
+    pyreadstat = needed("pyreadstat", why, "data", "; or convert the table to .csv")
+    try:
+        found, _ = pyreadstat.read_xport(str(path), output_format="dict")
+        return {name: np.asarray(found[name], dtype=np.float64) for name in columns}
+    except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError, KeyError, TypeError):
+        raise InvalidInput(
+            f"{path.name} is damaged, or not a SAS transport file with {', '.join(columns)}."
+        ) from None
 
 
 def fetch_tables(cache: Path | None = None) -> Path:

@@ -25,7 +25,7 @@ Columns: TypeAlias = dict[str, AnyArray | Texts]
 SIZE = 65_536  # rows of a block
 EMBEDDED = "diabetes"
 TEXT, PACKED = (".csv", ".tsv", ".txt"), (".gz", ".xz")
-OTHERS = (".parquet", ".xlsx", ".xpt")
+OTHERS = (".parquet", ".xlsx")
 ENDINGS = (*TEXT, *(f"{kind}{packed}" for kind in TEXT for packed in PACKED), *OTHERS)
 
 
@@ -227,7 +227,6 @@ def _opened(data: object, form: Format) -> Source:
 def _open_file(given: str | bytes, form: Format) -> Source:
     from privest.data.arrow import ParquetSource
     from privest.data.csv_file import CsvSource
-    from privest.data.frames import TransportSource
     from privest.data.xlsx import WorkbookSource
 
     if given == "-":
@@ -240,9 +239,7 @@ def _open_file(given: str | bytes, form: Format) -> Source:
     if not path.is_file():
         kind = "is not a file" if path.exists() else "does not exist"
         raise InvalidInput(f"{path} {kind}: name a {ending} file.")
-    others: dict[str, type[FileSource]] = {
-        ".parquet": ParquetSource, ".xlsx": WorkbookSource, ".xpt": TransportSource,
-    }  # fmt: skip
+    others: dict[str, type[FileSource]] = {".parquet": ParquetSource, ".xlsx": WorkbookSource}
     return others.get(ending, CsvSource)(path, form)
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import math
-import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -15,9 +13,9 @@ from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
-from privest.arrays import Array
-from privest.data.cells import DAYS, Texts, composed, is_date, meant, number
+from privest.data.cells import Texts
 from privest.data.format import Format
+from privest.data.frames import object_numbers
 from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput
 from privest.lazy import needed
@@ -27,7 +25,6 @@ ROWS = 8192  # in a chunk; each cell is a Python object on its way
 MOST_ROWS = 1 << 20  # of a sheet, by the format; a damaged file may claim others
 LARGEST = 1 << 31  # bytes of a sheet: a million rows of 50 columns
 SHEETS = "xl/worksheets/"  # the parts that are read row by row; all others are held whole
-SILENT = ("ignore", None, Warning, re.compile(r"openpyxl\."), 0)  # a filter of warnings
 
 Row = tuple[Any, ...]
 
@@ -54,36 +51,24 @@ class WorkbookSource(FileSource):
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
-        before = 0
-        places = [self.columns.index(name) for name in columns]
+        before, form = 0, self.format
         with self._rows() as rows:
             next(rows)
             while chunk := list(islice(rows, ROWS)):
-                cells = [[row[k] if k < len(row) else None for row in chunk] for k in places]
-                yield {
-                    name: Texts.encode([_as_text(cell) for cell in held])
-                    if name in text
-                    else self._numbers(held, name, before)
-                    for name, held in zip(columns, cells)
-                }
+                found: Columns = {}
+                for name in columns:
+                    k = self.columns.index(name)
+                    cells = [row[k] if k < len(row) else None for row in chunk]
+                    if name in text:
+                        found[name] = Texts.encode([_as_text(cell) for cell in cells])
+                        continue
+                    held = np.empty(len(cells), dtype=object)
+                    held[:] = cells
+                    found[name] = object_numbers(
+                        held, self._where(name), before, form, form.codes(name)
+                    )
+                yield found
                 before += len(chunk)
-
-    def _numbers(self, cells: Sequence[Any], name: str, before: int) -> Array:
-        found, codes, form = np.empty(len(cells)), self.format.codes(name), self.format
-        for row, cell in enumerate(cells):
-            where = f"{self._where(name)}, row {before + row + 1}"
-            text = cell.strip() if isinstance(cell, str) else None
-            if text is None and is_date(cell):
-                raise InvalidInput(f"{where}: a date or a time, not a number; {DAYS}.")
-            try:
-                found[row] = (
-                    number(cell) if text is None
-                    else math.nan if text in codes
-                    else number(form.with_point(text))
-                )  # fmt: skip
-            except ValueError:
-                raise InvalidInput(f"{where}: {form.not_a_number(str(cell).strip())}.") from None
-        return found
 
     @contextmanager
     def _rows(self) -> Iterator[Iterator[Row]]:
@@ -100,31 +85,27 @@ class WorkbookSource(FileSource):
                 book.close()
 
     def _sheet(self, book: Any) -> Any:  # noqa: ANN401
-        """The one that is asked for, by its name as people see it; or the first."""
+        """The one that is asked for, or the first."""
         sheets = {sheet.title: sheet for sheet in book.worksheets}
         self.sheets = tuple(sheets)
-        wanted = self.format.sheet
-        found = [s for t, s in sheets.items() if wanted is None or composed(t) == composed(wanted)]
-        if not found:
-            listed = ", ".join(repr(title) for title in sheets)
-            raise InvalidInput(
-                f"{self.name} has no sheet {wanted or 'of cells'!r}."
-                f"{meant(wanted or '', self.sheets)} There are: {listed or 'none'}."
-            )
-        found[0].reset_dimensions()  # what the file claims of its size may be wrong
-        return found[0]
+        wanted = self.format.sheet or next(iter(sheets), "of cells")
+        if wanted not in sheets:
+            listed = ", ".join(map(repr, sheets)) or "none"
+            raise InvalidInput(f"{self.name} has no sheet {wanted!r}. There are: {listed}.")
+        sheets[wanted].reset_dimensions()  # what the file claims of its size may be wrong
+        return sheets[wanted]
 
     def _filled(self, rows: Iterator[Row]) -> Iterator[Row]:
-        for _ in range(MOST_ROWS):
+        for count in range(MOST_ROWS + 1):
             row = self._asked(lambda: next(rows, None))
             if row is None:
                 return
+            if count == MOST_ROWS:
+                raise self._damaged("an .xlsx workbook")
             if any(cell is not None and cell != "" for cell in row):
                 yield row
-        if self._asked(lambda: next(rows, None)) is not None:
-            raise self._damaged("an .xlsx workbook")
 
-    def _asked(self, ask: Any) -> Any:  # noqa: ANN401
+    def _asked(self, ask: Callable[[], Any]) -> Any:  # noqa: ANN401
         """openpyxl's answer, without its warnings; any error is a damaged file."""
         silence_openpyxl()
         try:
@@ -151,8 +132,7 @@ class WorkbookSource(FileSource):
 
 def silence_openpyxl() -> None:
     """No more warnings of openpyxl, which quote cells; `catch_warnings` is not safe in threads."""
-    if warnings.filters[:1] != [SILENT]:  # put first again, where something else is
-        warnings.filterwarnings("ignore", module=SILENT[3].pattern)
+    warnings.filterwarnings("ignore", module=r"openpyxl\.")
 
 
 def _as_text(cell: object) -> object:

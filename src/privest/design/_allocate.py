@@ -65,19 +65,16 @@ def allocate(
 
         minimise f(Σ_PPCR(S))   over S ,  Σ_k c_k S_kk ≤ budget ,  S_kk ≤ cap_k
 
-    `criterion` "A": tr WΣ, "D": log det Σ, "E": λ_max(W^½ΣW^½), or a vector c (array or
-    {name: coefficient}): cᵀΣc; `weight` W (n, n) or (n,) of A and E. `cost` c: a number, or one for
-    each measurement; budget inf: the caps alone limit. `groups`: measurements with the same label
-    share a level. `persons`: labels; the levels of one person add up to at most `person_cap`.
-    `shape`: "diagonal": independent noise, any size; assumes independent measurement noise. "full":
-    one curator draws all noise jointly, S any matrix; "persons": a full block for each person.
-    These
+    `criterion` "A": tr WΣ, "D": log det Σ, "E": λ_max(W^½ΣW^½), or a vector c (array or {name:
+    coefficient}): cᵀΣc; `weight` W (n, n) or (n,) of A and E. `cost` c: a number, or one for each
+    measurement; budget inf: the caps alone limit. `groups`: measurements with the same label share
+    a level. `persons`: labels; the levels of one person add up to at most `person_cap`. `shape`:
+    "diagonal": independent noise, any size; assumes independent measurement noise. "full": one
+    curator draws all noise jointly, S any matrix; "persons": a full block for each person. These
     two limit the diagonal of S only, a weaker promise that `summary()` states; up to 200
-    measurements,
-    with the extra `design` (A and c under a budget alone: any number, no extra).
+    measurements, with the extra `design` (A and c under a budget alone: any number, no extra).
     Guarantees: `floor` is below the criterion of every admissible level. About ten passes of O(m
-    p²),
-    p ≤ n(n + 1)/2. Source: docs/theory.md 8; the dual of `thm:crbound`.
+    p²), p ≤ n(n + 1)/2. Source: theory.md 8; the dual of `thm:crbound`.
 
     >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
     >>> allocate(model, 3.0).levels.round(4).tolist()  # the most informative has the largest
@@ -124,12 +121,10 @@ def least_loss(
 ) -> Allocation:  # fmt: skip
     """The level of least privacy loss at which the criterion is at most `target`.
 
-    `target`: a value of the criterion, or wanted standard errors: {name: e}, or n numbers.
-    `loss` "total": Σ c_k S_kk. "largest": max_k c_k s_k, with s_k = min(t/c_k, cap_k) at the one t
-    that
+    `target`: a value of the criterion, or wanted standard errors: {name: e}, or n numbers. `loss`
+    "total": Σ c_k S_kk. "largest": max_k c_k s_k, with s_k = min(t/c_k, cap_k) at the one t that
     meets the target. The rest is as in `allocate`. Raises InfeasibleTarget where no level reaches
-    it,
-    with the reason and the nearest value that can be reached.
+    it, with the reason and the nearest value that can be reached.
 
     >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
     >>> least_loss(model, 0.5).levels.round(4).tolist()
@@ -204,7 +199,7 @@ def _least_largest(
 def target_of(
     target: Target, criterion: object, weight: ArrayLike | None, names: tuple[str, ...]
 ) -> tuple[Criterion, float]:
-    if isinstance(target, Mapping) or np.ndim(target) == 1:
+    if isinstance(target, Mapping | list | tuple) or getattr(target, "ndim", 0) == 1:
         return errors_criterion(target, names), 1.0
     asked = as_criterion(criterion, weight, names)
     if asked.symbol != "D":
@@ -517,12 +512,11 @@ def optimality_gap(
     """How far a given level is from the best: an `Allocation` with its value, floor and gap.
 
     For a `budget` (default: what the level spends) or a `target`; limits as in `allocate`. The
-    floor,
-    of independent noise, holds at ANY level and is tight where the level is best; −inf (0 for a
-    target) where the level proves nothing. The gap is negative where the level spends more than the
-    budget or misses the target. For E and several standard errors the floor is that of a design of
-    the
-    same problem. The condition number of the information is not squared. Source: docs/theory.md 8.
+    floor, of independent noise, holds at ANY level and is tight where the level is best; −inf (0
+    for a target) where the level proves nothing. The gap is negative where the level spends more
+    than the budget or misses the target. For E and several standard errors the floor is that of a
+    design of the same problem. The condition number of the information is not squared. Source:
+    theory.md 8.
 
     >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
     >>> optimality_gap(model, [1.0, 1.0]).gap < 1e-12  # equal rows: equal levels are best

@@ -132,8 +132,7 @@ def _group_conjugate(problem: Problem, q: Array, prices: Array, s: Array) -> flo
     """conj of groups from ANY levels near the best: tangents lie above concave functions.
 
     With A(s) = Σ q/(1 + vs)² the tangent of Σ qx at s is Σ qvx² + A(s)·t: where A(s) ≤ π its best
-    value
-    less πt is Σ qvx², at t = 0, else (A − π)·cap is added.
+    value less πt is Σ qvx², at t = 0, else (A − π)·cap is added.
     """
     v = problem.variance
     for doubling in range(60):
@@ -168,9 +167,7 @@ def least_cost(problem: Problem, q: Array, needed: float, prices: Prices) -> flo
 
 
 def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
-    """ν_P ≥ 0 that keep every person within the limit when the budget costs `price`, by
-    bisection.
-    """
+    """ν_P ≥ 0 that keep every person within the limit if the budget costs `price`, by bisection."""
     if problem.person is None:
         return None
     share, limit = problem.share, problem.most

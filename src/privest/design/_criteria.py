@@ -7,7 +7,7 @@
     T  max_j Σ_jj/e_j²    several wanted standard errors: met if ≤ 1
 
 Each is convex and decreasing in the information M = Σ⁻¹. A *witness* G = FFᵀ ≥ 0 bounds it from
-below by <G, M>, for every M (docs/theory.md 8):
+below by <G, M>, for every M (theory.md 8):
 
     Variances  (Σ_j w_j tr B_jᵀZ_j)² ≤ max_j tr(B_jᵀM⁻¹B_j) · <Σ w_j Z_jZ_jᵀ, M>     Cauchy-Schwarz
     LogDet     log det M ≤ −log det G + n log(<G, M>/n)        the means of eig(GM), any G > 0

@@ -1,9 +1,8 @@
 """Full S: noise drawn jointly, under a budget, caps and persons' traces; with a proof.
 
 One matrix for all measurements ("full"), or one block for each person ("persons"). S = LLᵀ:
-released
-is Lᵀy + N(0, I). A and C under a budget alone have a closed form, the rest is a semidefinite
-program.
+released is Lᵀy + N(0, I). A and C under a budget alone have a closed form, the rest is a
+semidefinite program.
 
 The floor trusts neither. PI(S) = HᵀX(S)H, X = (S⁻¹ + Σ)⁻¹, is a parallel sum, so for all Z and t
 
@@ -290,7 +289,7 @@ def _closest(attempt: Callable[[float], Allocation]) -> Allocation:
 
 
 def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
-    """A and C under a budget alone: the best linear release (docs/theory.md 3); else None."""
+    """A and C under a budget alone: the best linear release (theory.md 3); else None."""
     asked, limits = problem.asked, problem.limits
     if limits.limited or len(limits.blocks) > 1 or asked.symbol not in "AC":
         return None

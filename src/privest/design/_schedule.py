@@ -47,11 +47,9 @@ def schedule(
 
     The measurements of `model` come one after the other; Σ_k is the covariance of the best estimate
     from the releases up to k. `estimates` g: "every": all count alike, from the first that exists;
-    a
-    number γ in (0, 1): each counts γ times the one before; (m,) numbers ≥ 0. `weight` W, `cost` and
-    `cap` as for `allocate`, which is best for the final estimate alone. Assumes independent noise,
-    and
-    releases of one measurement each (U = 0). Memory m n².
+    a number γ in (0, 1): each counts γ times the one before; (m,) numbers ≥ 0. `weight` W, `cost`
+    and `cap` as for `allocate`, which is best for the final estimate alone. Assumes independent
+    noise, and releases of one measurement each (U = 0). Memory m n².
 
     >>> found = schedule(LinearModel(np.ones((50, 1)), noise=1.0), 50.0)
     >>> found.levels[:3].round(2).tolist(), bool(found.levels[-1] == 0)  # early ones serve all
@@ -211,9 +209,7 @@ class Found:
 
 
 def solve(course: Course, budget: float) -> Found:
-    """Towards the best levels for the slopes, from equal ones; with Newton steps where it is
-    slow.
-    """
+    """Towards the best levels for the slopes, from equal ones; with Newton steps where slow."""
     problem = course.problem
     levels = problem.within(np.ones(problem.measurements), budget)
     floor, price, step = -np.inf, 0.0, 0

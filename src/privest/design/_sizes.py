@@ -179,7 +179,7 @@ def _variances(
 def _inverse_level(
     need: Callable[[float], Array], spread: Array, least: Array, most: float, size: float
 ) -> float:
-    """The largest u = 1/s at which so many measurements are enough; 0 where there is none.
+    """The largest u = 1/s at which this number of measurements is enough; 0 where there is none.
 
     need_j(u) rises with u, between u·spread_j + least_j (`coro:PPCR`) and (u + ‖Σ‖)·spread_j.
     """

@@ -113,8 +113,7 @@ def state_bound(
         Σ_BPPCR = P − PHᵀ Aᵀ (A (HPHᵀ + R) Aᵀ + I)⁻¹ A H P ,    S = J_Y + AᵀA
 
     `level` is what the releases add to the prior, S − J_Y = AᵀA: a number s (L_kL_kᵀ = s·I), a
-    matrix
-    (m, m), an array (K, m, m), or a stream level; for a total S see `bounds.release_level`.
+    matrix (m, m), an array (K, m, m), or a stream level; for a total S see `bounds.release_level`.
     `missing` (K,): steps that show nothing; (K, m): missing measurements. Diffuse starts: infinite
     entries until δ is determined; NotIdentifiable if it never is. Attained by StreamMechanism with
     `filter`. O(K (n + bm)³). `eq:state_space`.
@@ -156,9 +155,8 @@ def steady_state(system: StateSpace, level: Level) -> StateBound:
         P = A (P − PGᵀ(GPGᵀ + V)⁻¹GP) Aᵀ + Q ,   G = LᵀC ,   V = LᵀRL + I
 
     For a system and a level that do not change. Raises NumericalFailure where there is no
-    stabilising
-    solution: an unstable part that the releases do not show, or a part on the unit circle that no
-    noise drives. Source: Σ_BPPCR, K → ∞.
+    stabilising solution: an unstable part that the releases do not show, or a part on the unit
+    circle that no noise drives. Source: Σ_BPPCR, K → ∞.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=1.0, R=0.5, cov0=1.0)
     >>> steady_state(walk, 2.0).predicted.round(6).tolist()  # p = p/(p + 1) + 1: the golden ratio
@@ -262,8 +260,7 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
     """The releases that a total level S on the measurements allows: S − J_Y, realised step by step.
 
     BI_Z(Y) = J_Y + I_Z(Y) ≤ S. S: a number s·I, a block (m, m) for every step, blocks (K, m, m), or
-    the whole matrix (Km, Km). S − J_Y is dense where measurements are correlated (docs/theory.md
-    6).
+    the whole matrix (Km, Km). S − J_Y is dense where measurements are correlated (theory.md 6).
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0. (Km)³ flops.
     """
     count, m = as_system(system).require_steps(steps), system.readings
@@ -281,10 +278,9 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
 def memoryless_level(system: StateSpace, S: ArrayLike, steps: int | None = None) -> StreamLevel:
     """Releases that keep a total level S without looking back: L_kL_kᵀ = S_k − R_k⁻¹.
 
-    J_Y = (HPHᵀ + R)⁻¹ ≤ R⁻¹ block by block, so BI_Z(Y) ≤ S for every horizon, but not tightly.
-    S: a number s·I, a block (m, m), or blocks (K, m, m). Raises LevelBelowPrior where S_k − R_k⁻¹
-    is
-    not ≥ 0; a level that looks back may then still exist.
+    J_Y = (HPHᵀ + R)⁻¹ ≤ R⁻¹ block by block, so BI_Z(Y) ≤ S for every horizon, but not tightly. S: a
+    number s·I, a block (m, m), or blocks (K, m, m). Raises LevelBelowPrior where S_k − R_k⁻¹ is not
+    ≥ 0; a level that looks back may then still exist.
 
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.1, R=0.5, cov0=1.0)
     >>> memoryless_level(walk, 2.5).final_blocks().diagonal().round(12).tolist()  # 2.5 − 1/0.5

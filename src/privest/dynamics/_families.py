@@ -87,7 +87,7 @@ class Family(ABC):
 
     names      of θ (p,); labels of t ("log q").
     readings   measurements of one step; columns of public inputs.
-    limits     (p, 2) of t; starts of a search, the best first; searches from at least so many.
+    limits     (p, 2) of t; starts of a search, the best first; and the least number of searches.
     """
 
     readings: int = 1
@@ -100,9 +100,8 @@ class Family(ABC):
         self, names: Sequence[str], kinds: Sequence[str],
         polynomials: Sequence[tuple[slice, float]] = (), count: int = 0,
     ) -> None:  # fmt: skip
-        """kinds: θ = e^t ("positive"), tanh t ("correlation"), unit·t ("free"). polynomials
-        (where, sign): φ of
-        1 − φ_1B − … (1) or θ of 1 + θ_1B + … (−1), by partial autocorrelations.
+        """kinds: θ = e^t ("positive"), tanh t ("correlation"), unit·t ("free"). polynomials (where,
+        sign): φ of 1 − φ_1B − … (1) or θ of 1 + θ_1B + … (−1), by partial autocorrelations.
         """
         self.names, self.polynomials, self.count = tuple(names), tuple(polynomials), count
         self.positive, self.bounded = (
@@ -741,7 +740,7 @@ OPTION = re.compile(r"([+-])(noise|mean)(?![a-z0-9])")
 
 
 def as_family(family: str | Family, *, inputs: int = 0) -> Family:
-    """A family, or the one that a text names (see `fit`) with so many columns of `inputs`.
+    """A family, or the one that a text names (see `fit`) with that number of columns of `inputs`.
 
     >>> as_family("ar2+noise"), as_family("trend+seasonal12"), as_family("arx1", inputs=2)
     (AR(2, noise=True), Seasonal(12, trend="trend"), ARX(1, 2))

@@ -99,10 +99,9 @@ class StateEstimate(Record):
         normality   Jarque-Bera, summed over the entries.
         mean, variance   against 0 and 1: Σ_j(Σζ_j)²/n_j is χ²_r and Σζ² is χ²_n; exact.
 
-        `lags` L: by default min(10 log₁₀K, K/5). `parameters`: how many that shape
-        autocorrelations were fitted to the same releases, taken off the degrees of freedom of
-        whiteness (Box and Pierce). `fitted`: whether anything was; default parameters > 0.
-        Cost: O(L K r²).
+        `lags` L: by default min(10 log₁₀K, K/5). `parameters`: how many that shape autocorrelations
+        were fitted to the same releases, taken off the degrees of freedom of whiteness (Box and
+        Pierce). `fitted`: whether anything was; default parameters > 0. Cost: O(L K r²).
         """
         return diagnosis_of(
             self.innovations, self.simulated, lags=lags, parameters=parameters,
@@ -174,9 +173,7 @@ class Batch(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """x̂, x̂⁻ (K, S, n), P, P⁻ (K, n, n), ζ (K, S, r), ℓ (S,); mean, factor, δ after the last
-    step.
-    """
+    """x̂, x̂⁻ (K, S, n), P, P⁻ (K, n, n), ζ (K, S, r), ℓ (S,); mean, factor, δ at the end."""
 
     filtered: Array
     predicted: Array

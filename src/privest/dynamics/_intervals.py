@@ -241,8 +241,7 @@ def profile_intervals(objective: Objective, top: Maximum, count: int, confidence
     """The profile intervals of all parameters; ℓ is of `count` released numbers.
 
     Where standard errors are large other maxima are searched for: one that is not excluded widens
-    the
-    intervals.
+    the intervals.
     """
     threshold = float(scipy.special.chdtri(1, 1 - confidence))
     family, starts = objective.family, _other_starts(objective, top)
@@ -287,9 +286,7 @@ def _other_maxima(
 
 
 def _profile(region: Region, starts: Sequence[Array], others: Sequence[Array]) -> Profile:
-    """Both ends of every natural parameter about one maximum, other branches checked where
-    loose.
-    """
+    """Both ends of every natural parameter at one maximum, other branches checked where loose."""
     top, names = region.top, region.family.names
     ends = [[region.end(j, side) for side in (-1, 1)] for j in range(len(top.t))]
     spread = top.covariance().diagonal()[_correlations(top.limits)]
@@ -338,9 +335,7 @@ def _open_at_zero(
 
 
 def _undetermined_at_zero(region: Region, i: int, ends: list[list[End]]) -> list[int] | None:
-    """The θ_j on which ℓ does not depend where θ_i = 0; None if θ_i = 0 cannot be or is
-    excluded.
-    """
+    """The θ_j on which ℓ does not depend where θ_i = 0; None if θ_i = 0 is excluded."""
     top, function, alone = region.top, region.function, region.alone[i]
     if alone is None or region.limit(i, -1, top.t) != 0.0:
         return None

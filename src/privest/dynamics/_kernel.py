@@ -267,10 +267,8 @@ def forward(
     """The filter over all steps; returns how many entries of the tables it filled.
 
     By kind of step (J): whitened rows h_i, noise ν_i, which Aᵀ and Fᵀ lead to it. root U and begin
-    (S,
-    w): before step 0; values (K, S, r) whitened, shift (K, 0, 1 or S, w). By entry, a step unlike
-    the
-    one before: P⁻, P, U, g_i and c_i. By step: x⁻, x and ζ.
+    (S, w): before step 0; values (K, S, r) whitened, shift (K, 0, 1 or S, w). By entry, a step
+    unlike the one before: P⁻, P, U, g_i and c_i. By step: x⁻, x and ζ.
     """
     steps, n, width = kind.shape[0], transition.shape[1], transition.shape[2]
     series, r = begin.shape[0], rows.shape[1]

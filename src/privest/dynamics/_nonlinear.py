@@ -24,7 +24,6 @@ from privest.dynamics._system import StateSpace, as_system, known_inputs
 from privest.errors import InvalidInput
 from privest.model.derivative import numerical_jacobian
 from privest.privacy import StreamLevel
-from privest.privacy.parts import rows_of_parts
 from privest.release import Release
 
 Map = Callable[..., ArrayLike]  # of a state (n,), and of an input (p,) where the system has inputs
@@ -60,14 +59,13 @@ class NonlinearStateSpace:
 
     `transition` f and `reading` h take a state (n,), and with `inputs` p > 0 a public input (p,);
     their Jacobians by x are found by differences, or given. All must be defined at mean0 and an
-    input
-    of zeros. Q, R, cov0 as for StateSpace.
+    input of zeros. Q, R, cov0 as for StateSpace.
 
     >>> pendulum = NonlinearStateSpace(
     ...     lambda x: [x[0] + 0.1 * x[1], x[1] - 0.1 * np.sin(x[0])], lambda x: [np.sin(x[0])],
     ...     Q=1e-4, R=0.01, mean0=[0.5, 0.0], cov0=0.01)
     >>> pendulum
-    NonlinearStateSpace(2 states, 1 reading a step)
+    NonlinearStateSpace(2 states, 1 measurement per step)
     """
 
     def __init__(
@@ -103,7 +101,7 @@ class NonlinearStateSpace:
 
     def __repr__(self) -> str:
         inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
-        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'reading')} a step"
+        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'measurement')} per step"
         return f"NonlinearStateSpace({size}{inputs})"
 
 
@@ -114,9 +112,8 @@ def local_bound(
     """Σ_BPPCR of the system linearised along a trajectory (K, n) that is public or simulated.
 
     Local, not a floor for all estimates: where errors are as large as the bends of f and h, a
-    biased
-    one may fall below it. Along the true states of private data it would itself be private: use a
-    nominal trajectory.
+    biased one may fall below it. Along the true states of private data it would itself be private:
+    use a nominal trajectory.
     """
     path = as_array(states, "the trajectory", ndim=2)
     return state_bound(_require_nonlinear(system).linearised(path, inputs=inputs), level, len(path))
@@ -232,7 +229,7 @@ def filter(
     Numerics: square-root filter, compiled where numba is installed (the extra `dynamics`), else
     slow.
     A level that looks back b steps adds (b + 1)m states; a dense one Km.
-    Source: docs/dynamics.md; Julier, Uhlmann (1997).
+    Source: docs/howto/dynamics.md; Julier, Uhlmann (1997).
 
     >>> import privest as pv
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=1.0)
@@ -261,7 +258,7 @@ def _filtered(
     K = len(given.values)
     u = known_inputs(inputs, K, system.inputs)
     hidden = np.broadcast_to(of_entries(given.missing), (K, m))
-    shown = given.unit * rows_of_parts(wanted, 0, hidden)
+    shown = given.unit * np.where(hidden[..., None], 0.0, wanted.blocks(0, K)[0])
     values = np.where(hidden, 0.0, given.values)
     state, found = (frame.mean0, frame.matrices.root0.T), list[_Step]()
     for k in range(K):

@@ -26,8 +26,9 @@ from privest.dynamics._steps import Derivatives, Matrices, Steps, input_terms, s
 from privest.dynamics._system import known_inputs
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg.tolerances import SQUARED
-from privest.privacy import Adjacency, StreamLevel, as_stream_level
+from privest.privacy import StreamLevel, as_stream_level
 
+LONGEST = 16_000  # measurements whose largest eigenvalue is computed
 VAGUE = 1e5  # κ in units of what is left of a diffuse start: rounding is 1e5 of that of doubles
 LIMIT_CHANGE = 1e-3  # of I from κ to 2κ, relatively: terms beyond 1/κ are about its square
 SETTLED = 1e-12  # relative, of all further changes of covariances
@@ -35,7 +36,6 @@ NULL = 1e-8  # of the largest eigenvalue of an information with unit diagonal: f
 SHARE = 1e-3  # part of a parameter's largest move from which on a flat direction moves it
 WEAK = 1.0  # standard error of a logarithm or artanh beyond which hardly anything is known
 NO_PRIVACY = 1e6  # releases with so much less noise are taken for the measurements themselves
-LONGEST = 16_000  # measurements of a window whose eigenvalue is computed
 LEAST_LEVEL = 1e10 * SQUARED  # errors of variances, some 1/level², are still numbers
 
 # --- exact information of K steps ---
@@ -297,13 +297,26 @@ def exact_bound(
 
 
 def exposure(level: StreamLevel, steps: int) -> float:
-    """λmax(S̄), S̄ = AᵀA; with lags of the worst window of at most LONGEST numbers."""
-    if not level.reach and level.form != "dense":
+    """λmax(S̄), S̄ = AᵀA; with lags of the first LONGEST measurements."""
+    if level.form == "dense":
+        return float(np.linalg.norm(level.dense_rows(0, steps), 2) ** 2)
+    reach, m = level.reach, level.block or 0
+    if not reach:
         blocks = level.blocks(0, 1 if level.steps is None else steps)[0]
         return float(np.linalg.norm(blocks, 2, axis=(1, 2)).max() ** 2)
-    if level.block:
-        steps = min(steps, LONGEST // level.block)
-    return level.to_mu(sensitivity=Adjacency.steps(1.0, steps)) ** 2
+    count = min(steps, LONGEST // m)
+    blocks = level.blocks(0, count + reach if level.steps is None else level.steps)
+    band = np.zeros(((reach + 1) * m, count * m))  # LAPACK's lower band storage of S̄
+    for lag, later in zip(*np.tril_indices(reach + 1)[::-1]):
+        left, right = blocks[later - lag, later:][:count], blocks[later, later:][:count]
+        part = left.swapaxes(-1, -2) @ right  # of S̄_{k+lag, k}, shown by step k + later
+        for row, column in np.ndindex(m, m):
+            below = lag * m + row - column
+            if below >= 0:
+                band[below, column::m][: len(part)] += part[:, row, column]
+    last = count * m - 1
+    found = scipy.linalg.eigvals_banded(band, lower=True, select="i", select_range=(last, last))
+    return float(found[0])
 
 
 def require_level(shown: float) -> None:

@@ -50,22 +50,22 @@ def asked(
     if missing is None:
         return wanted, count, np.zeros(count, dtype=bool)
     flags = as_flags(missing, "missing", ((count,), (count, system.readings)))
-    return wanted, count, as_seen(wanted, 0, flags)
+    return wanted, count, as_seen(wanted, flags)
 
 
-def as_seen(level: StreamLevel, start: int, missing: Flags) -> Flags:
+def as_seen(level: StreamLevel, missing: Flags) -> Flags:
     """Which steps show nothing, (K,), or where some show a part, which entries do not, (K, m)."""
     if missing.ndim == 1:
         return missing
-    hidden = hidden_entries(level, start, missing)
+    sizes = (missing.shape[1],) * len(missing)
+    hidden = hidden_entries(level, missing.ravel(), sizes).reshape(missing.shape)
     some = np.asarray(hidden.any(axis=1))
     return some if np.array_equal(some, hidden.all(axis=1)) else hidden
 
 
 class Given(NamedTuple):
-    """z̃ (…, K, m) in units of the deviation of its noise, what is missing, (K,) or (K, m), and
-    the unit
-    1/√v.
+    """z̃ (…, K, m) in units of the deviation of its noise, what is missing, (K,) or (K, m), and the
+    unit 1/√v.
     """
 
     values: Array
@@ -98,7 +98,7 @@ def given_values(
         raise InvalidInput("The release has values that are not finite at steps not missing.")
     unit = 1.0 / math.sqrt(release.unit_variance)
     shown = values if unit == 1.0 else unit * values
-    return Given(shown, as_seen(level, start, missing), unit, release.simulated)
+    return Given(shown, as_seen(level, missing), unit, release.simulated)
 
 
 def _shown(release: Release, m: int) -> tuple[Array, Flags]:

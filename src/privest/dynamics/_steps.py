@@ -23,7 +23,6 @@ from privest.dynamics import _kernel as kernel
 from privest.errors import InvalidInput
 from privest.linalg import compiling
 from privest.privacy import StreamLevel
-from privest.privacy.parts import restricted
 
 MOST_ENTRIES = 5_000_000  # of the transition matrices of a dense level: 40 MB a table
 
@@ -157,8 +156,6 @@ def plan_of(
     m, same = measurements, not varying and _constant(level, start, len(missing))
     own, begins, absent, kind = _kinds(missing, same, start)
     blocks = _blocks(level, m, start, own, start + len(missing))
-    if level is not None and missing.ndim > 1:  # a part of some step, at a level without lags
-        blocks = restricted(np.broadcast_to(blocks[0], (len(own), m, m)), absent, level)[None]
     lags = len(blocks)
     shown = np.empty((len(own), m, lags * m))
     shown[:] = blocks.transpose(1, 2, 0, 3).reshape(-1, m, lags * m)
@@ -230,8 +227,7 @@ class Steps:
     """The tables of the loops by kind of step (J), and the kind of each step (K,).
 
     transition Aᵀ, drive Fᵀ (·, N, w), lead (J,): which; rows N⁻¹G (J, r, w), noise N (J, r, r);
-    start
-    (N,), root (N, N): before step 0; x is the first `states`.
+    start (N,), root (N, N): before step 0; x is the first `states`.
     """
 
     transition: Array

@@ -41,12 +41,11 @@ class StateSpace:
             until releases have shown δ.
 
     All time axes have the same K, one entry for each of y_0 … y_{K−1}; the last of A, B and Q
-    serves
-    predictions. All of it is public: a system fitted on the private measurements leaks them.
+    serves predictions. All of it is public: a system fitted on the private measurements leaks them.
     Assumes x_0 and the (w_k, v_k) independent and Gaussian.
 
     >>> StateSpace(A=[[1.0, 1.0], [0.0, 1.0]], C=[[1.0, 0.0]], Q=0.01, R=0.25, cov0=1.0)
-    StateSpace(2 states, 1 reading a step)
+    StateSpace(2 states, 1 measurement per step)
     """
 
     def __init__(
@@ -83,11 +82,9 @@ class StateSpace:
             A = e^{Fh} ,   Q = ∫₀ʰ e^{Fs} Qc e^{Fᵀs} ds ,   B ← ∫₀ʰ e^{Fs} ds B
 
         `times` (K,) of the measurements, increasing; or `step`, one gap for all. After the last
-        one: a
-        gap of `step`, or the gap before. u_k holds from t_k until t_{k+1}. F, Qc and B are
-        constant;
-        C, R and D may have a time axis. cov0="stationary": the covariance of a stable F's steady
-        state.
+        one: a gap of `step`, or the gap before. u_k holds from t_k until t_{k+1}. F, Qc and B are
+        constant; C, R and D may have a time axis. cov0="stationary": the covariance of a stable F's
+        steady state.
 
         >>> walk = StateSpace.from_continuous(0.0, 1.0, 2.0, 0.1, cov0=1.0, times=[0.0, 1.0, 4.0])
         >>> walk.Q.ravel().tolist()  # 2 a unit of time; the last gap is repeated
@@ -198,7 +195,7 @@ class StateSpace:
         start = "" if self.diffuse is None else ", diffuse start"
         axis = "" if self.steps is None else f", {plural(self.steps, 'step')}"
         inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
-        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'reading')} a step"
+        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'measurement')} per step"
         return f"StateSpace({size}{inputs}{axis}{start})"
 
 

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import scipy
 
-from privest.arrays import Array
+from privest.arrays import EPS, Array
 
 NEAR = 1e-2  # standard errors from the maximum at which Newton's steps take over
 FINISH = 40  # at most; scoring (an expected curvature) converges in proportion only
@@ -27,6 +27,12 @@ class Point(Protocol):
 
 
 P = TypeVar("P", bound=Point)
+
+
+def is_definite(matrix: Array) -> bool:
+    """Whether a symmetric matrix is positive definite beyond rounding; an empty one is."""
+    values = np.linalg.eigvalsh(matrix)
+    return not len(values) or bool(values[0] > len(values) * EPS * values[-1])
 
 
 def ascend(
@@ -61,7 +67,7 @@ def ascend(
         outward = ((at <= low) & (point.gradient <= 0)) | ((at >= high) & (point.gradient >= 0))
         free = np.flatnonzero(~outward)
         matrix = point.curvature[np.ix_(free, free)]
-        if not len(free) or np.linalg.eigvalsh(matrix)[0] > 0:
+        if is_definite(matrix):
             step[free] = np.linalg.solve(matrix, point.gradient[free])
             left = float(step @ point.gradient)
         if left <= tolerance**2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import overload
 
@@ -95,7 +95,7 @@ def clipping_cost(
 
 
 def cost_of_rows(
-    H: ArrayLike | Callable[[], Iterable[Array]],
+    H: ArrayLike,
     theta: ArrayLike,
     variance: float,
     level: float,
@@ -103,7 +103,7 @@ def cost_of_rows(
     *,
     variance_known: bool = True,
 ) -> ClippingCost:
-    """Cost of clipping at m_k = h_kᵀθ; `H` (rows, n), or a function that gives its blocks twice."""
+    """Cost of clipping at m_k = h_kᵀθ; `H` (rows, n)."""
     ends = limits if isinstance(limits, Range) else Range(*limits)
     sd, added = np.sqrt(as_scale(variance, "variance")), 1 / as_scale(level, "level")
     expected = as_array(theta, "the expected coefficients", ndim=1)
@@ -147,14 +147,12 @@ def cost_of_rows(
     )
 
 
-def _rows(H: ArrayLike | Callable[[], Iterable[Array]], n: int) -> Iterator[Array]:
-    blocks: Iterable[ArrayLike] = H() if callable(H) else [H]
-    for block in blocks:
-        rows = as_array(block, "H", ndim=2)
-        if rows.shape[1] != n:
-            raise InvalidInput(f"H has {rows.shape[1]} columns; there are {n} coefficients.")
-        for at in range(0, len(rows), CHUNK):
-            yield rows[at : at + CHUNK]
+def _rows(H: ArrayLike, n: int) -> Iterator[Array]:
+    rows = as_array(H, "H", ndim=2)
+    if rows.shape[1] != n:
+        raise InvalidInput(f"H has {rows.shape[1]} columns; there are {n} coefficients.")
+    for at in range(0, len(rows), CHUNK):
+        yield rows[at : at + CHUNK]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,28 +161,25 @@ class CostByShare(Record):
 
     one_end, both_ends  (k,): factor on the variance when that share is clipped at one end, or half
                         of it at each; bias (k,) of the mean of clipped measurements.
-    least_share         2Φ(−width/2σ): clipped at least; None without a range, or with σ² unknown.
-    assumed             σ² is unknown, and `variance` 1/s is taken for it.
+    least_share         2Φ(−width/2σ): clipped at least.
     """
 
     share: Array
     one_end: Array
     both_ends: Array
     bias: Array
-    least_share: float | None
+    least_share: float
     variance: float
-    assumed: bool = False
 
 
 def cost_by_share(
-    variance: float | None,
+    variance: float,
     level: float,
-    limits: Range | tuple[float, float] | None = None,
+    limits: Range | tuple[float, float],
     shares: ArrayLike = (0.01, 0.05, 0.1, 0.2, 0.3),
 ) -> CostByShare:
-    """Cost of clipping as a function of the share clipped; variance None: σ² = 1/s is assumed."""
-    added = 1 / as_scale(level, "level")
-    sd = np.sqrt(added if variance is None else as_scale(variance, "variance"))
+    """Cost of clipping as a function of the share clipped."""
+    added, sd = 1 / as_scale(level, "level"), np.sqrt(as_scale(variance, "variance"))
     share = as_array(shares, "shares", ndim=1)
     if not share.size or not ((share > 0) & (share < 1)).all():
         raise InvalidInput("shares of clipped readings lie between 0 and 1, at least one of them.")
@@ -193,16 +188,12 @@ def cost_by_share(
     one, both = -scipy.special.ndtri(share), -scipy.special.ndtri(share / 2)
     single = direct_information(one, WIDE, noise)[0]
     double = direct_information(both, 2 * both, noise)[0]
-    least = None
-    if limits is not None and variance is not None:
-        ends = limits if isinstance(limits, Range) else Range(*limits)
-        least = float(2 * scipy.special.ndtr(-0.5 * ends.width / sd))
+    ends = limits if isinstance(limits, Range) else Range(*limits)
     return CostByShare(
         share=share,
         one_end=1 / (total * single),
         both_ends=1 / (total * double),
         bias=sd * clipped_moments(one, 1.0, 0.0, WIDE)[1],
-        least_share=least,
+        least_share=float(2 * scipy.special.ndtr(-0.5 * ends.width / sd)),
         variance=float(sd) ** 2,
-        assumed=variance is None,
     )

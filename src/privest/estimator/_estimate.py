@@ -28,7 +28,6 @@ from privest.linalg import PSD, BlockWhitening, PointwiseWhitening, whitening
 from privest.linalg.batched import substitute
 from privest.mechanism import (
     Additive,
-    AffineMechanism,
     Channel,
     Componentwise,
     GaussianMechanism,
@@ -196,18 +195,6 @@ def _by_channel(
     spread: ArrayLike = float(variance[0]) if (variance == variance[0]).all() else variance
     plain = Componentwise(mechanism.common or mechanism.channels, measurements=mechanism.outputs)
     return Observation(G, likelihood_of(plain, spread), offset=offset)
-
-
-@observation.register
-def _affine(mechanism: AffineMechanism, model: LinearModel, grid: float = 0.0) -> Observation:
-    inner = _componentwise(mechanism.inner, model, grid)
-    B = mechanism.spread
-
-    def read(z: Array) -> Array:
-        return inner.read(np.linalg.solve(B, z.T).T)
-
-    constant = inner.constant - float(np.linalg.slogdet(B)[1])
-    return Observation(inner.matrix, inner.likelihood, read, constant, inner.offset)
 
 
 @observation.register

@@ -30,15 +30,15 @@ from privest.errors import (
     NumericalFailure,
 )
 from privest.estimator._step_rows import StepRows, Steps, under
-from privest.estimator.inference._errors import pooled_variance
-from privest.estimator.inference._serial import BlockSums, SerialErrors, serial_errors
-from privest.estimator.result import Estimate
-from privest.linalg.running import (
-    RunningLeastSquares,
-    require_squares,
-    tall_triangle,
-    weighted_rows,
+from privest.estimator.inference._errors import (
+    DOUBTFUL,
+    Scatter,
+    less_noise_p,
+    stated_p,
+    unknown_errors,
 )
+from privest.estimator.result import Estimate
+from privest.linalg.running import RunningLeastSquares, require_squares, tall_triangle
 from privest.linalg.tolerances import LARGEST_ROOT, rank_tolerance
 from privest.noise import Noise, as_joint
 from privest.privacy import PrivacyLevel, StreamLevel, as_stream_level
@@ -57,7 +57,6 @@ class PrivateRLS:
     parameters  n.
     noise       distribution of w at one step, or its variance; independent between steps.
     classical   keep Σ_CR too (always there with one level and one distribution for all).
-    blocks      keep sums by blocks of time, for `block_errors`.
 
     Unbiased; for Gaussian noise `covariance` is Σ_PPCR,k, the bound for every mechanism within the
     level (`thm:opt`). NotIdentifiable until the releases determine θ. Cost: O(1) a step for U = 0,
@@ -80,10 +79,9 @@ class PrivateRLS:
         noise: Noise,
         *,
         classical: bool = False,
-        blocks: bool = False,
     ) -> None:
         self.level = as_stream_level(level)
-        classical, blocks = as_flag(classical, "classical"), as_flag(blocks, "blocks")
+        classical = as_flag(classical, "classical")
         self.parameters = as_count(parameters, "parameters", least=1)
         self.noise = as_joint(noise)
         block = self.level.block
@@ -101,9 +99,6 @@ class PrivateRLS:
         # H in units of its noise, for Σ_CR.
         self._open = RunningLeastSquares(self.parameters, tolerance) if classical else None
         self._rows = StepRows(self.level, self.parameters + 1, widest)
-        if blocks and block is None:
-            raise InvalidInput("errors by blocks are for streams whose steps have one size.")
-        self._blocks = BlockSums(self.parameters, widest) if blocks else None
         # One reading a step, U = 0: a row of numbers, without the machinery.
         self._one: tuple[float, float] | None = None
         if self.level.form == "independent" and block == 1:
@@ -155,7 +150,7 @@ class PrivateRLS:
     def whole_or_nothing(self) -> Iterator[None]:
         """Where the block raises, everything is as it was before."""
         facts = {name: getattr(self, name) for name in FACTS}
-        every: tuple[Any, ...] = (self._fit, self._rows, self._open, self._blocks)
+        every: tuple[Any, ...] = (self._fit, self._rows, self._open)
         parts = [part for part in every if part is not None]
         marks = [part.mark() for part in parts]
         try:
@@ -181,8 +176,6 @@ class PrivateRLS:
                 floor = self.noise.inverse_information(1).diagonal()[0]
                 self._open.add(np.append(h, 0.0)[None] / math.sqrt(floor))
             self._fit.add_row(work)
-        if self._blocks is not None:
-            self._blocks.add(work if shown else np.zeros_like(work))
         self.steps = k + 1
         self.readings += 1
         self._see(release)
@@ -216,8 +209,6 @@ class PrivateRLS:
         if steps.absent is not None:
             seen = ~steps.absent
             weight, unit, shift = weight * seen, unit * seen, shift * seen
-        if self._blocks is not None:
-            self._blocks.add(weighted_rows(H, steps.values, weight, unit, shift))
         triangle = tall_triangle(H, steps.values, weight, unit, shift)
         if not np.isfinite(triangle).all():  # looked for afterwards: a look is a pass by itself
             _require_numbers(steps, H)
@@ -229,8 +220,6 @@ class PrivateRLS:
         _require_numbers(steps, H)
         white, natural = self._rows.whiten(steps, H, natural=not self._fit.full)
         self._fit.add(white, None if natural is None else natural[:, :-1])
-        if self._blocks is not None:
-            self._blocks.add(white)
 
     def _open_triangle(self, steps: Steps, H: Array) -> Array | None:
         """The triangle of H in units of its noise, where Σ_CR is wanted."""
@@ -316,30 +305,22 @@ class PrivateRLS:
     def standard_error(self) -> Array:
         return np.sqrt(np.diagonal(self.covariance))
 
-    def result(self, names: Sequence[str] = (), *, reference: int | None = None) -> Estimate:
+    def result(self, names: Sequence[str] = ()) -> Estimate:
         """The estimate at this step.
 
         With one level s and one distribution of variance σ² and information I every covariance is a
-        multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against σ² + 1/s. `reference`:
-        σ² is an estimate with so many degrees of freedom, `pooled` with the residuals where there
-        is one level.
+        multiple of one: sampling σ², classical 1/I, bound 1/I + 1/s against σ² + 1/s.
         """
         covariance = self.covariance
         classical = None if self._open is None else self._open.inverse()
         # A release with noise of variance v > 1 has at most v times the least covariance.
         sampling, bound = None, covariance / self.unit_variance if self._gaussian else None
-        freedom = None if reference is None else float(reference)
         if self._alike and self._one is not None:
             level, own = self._one_level / self.unit_variance, self._one[0]
             unit = level / (1.0 + level * own)
-            if reference is not None:
-                own, freedom = self.pooled(reference)
-                covariance = (own + 1.0 / level) * unit * covariance
-                unit = level / (1.0 + level * own)
             sampling = unit * own * covariance
             with suppress(InfiniteInformation):  # a law that jumps: there is no floor above 0
-                known = float(self.noise.inverse_information(1).diagonal()[0])
-                floor = known if reference is None else own  # Gaussian
+                floor = float(self.noise.inverse_information(1).diagonal()[0])
                 classical = unit * floor * covariance
                 least = (floor + 1.0 / self._one_level) * unit
                 whole = floor == own and self.unit_variance == 1.0
@@ -352,13 +333,48 @@ class PrivateRLS:
             bound=bound,
             names=tuple(names),
             simulated=self.simulated,
-            degrees_of_freedom=freedom,
         )
 
-    def block_errors(self, *, whole: bool = True) -> SerialErrors:
-        if self._blocks is None:
-            raise InvalidInput("errors by blocks need PrivateRLS(…, blocks=True) from the start.")
-        return serial_errors(self._blocks, self.value, whole=whole)
+    def result_unknown(self, names: Sequence[str], shown: int) -> Estimate:
+        """The estimate where σ² is unknown, for an estimator made with noise 0.
+
+        With one level Student's t from the residuals of the `shown` values, errors not below those
+        of the privacy noise; elsewhere, or without a value to spare, the covariance is NaN.
+        """
+        errors: dict[str, Any] = {"covariance": np.full_like(self.covariance, np.nan)}
+        if self.one_level is not None and shown > self.parameters:
+            scatter = self.scatter(shown)
+            errors = unknown_errors(self.covariance / scatter.added, scatter).fields()
+        return Estimate(value=self.value, names=tuple(names), simulated=self.simulated, **errors)
+
+    def scatter(self, shown: int) -> Scatter:
+        """Residuals of the `shown` values at one level, for an estimator made with noise 0."""
+        assert self.one_level is not None
+        added = self.unit_variance / self.one_level
+        return Scatter(self.misfit * added, shown - self.parameters, added)
+
+    def doubts(self, shown: int, *, known: bool = True) -> list[str]:
+        """Evidence of the `shown` values against the release or a `known` σ², in sentences."""
+        freedom = shown - self.parameters
+        if freedom < 1:
+            return []
+        own = float(self.noise.covariance(self.noise.size or 1).diagonal()[0])
+        privacy = 0.0 if known else 1.0  # the part of it in the variance of a whitened row
+        if self.one_level is not None:
+            added = self.unit_variance / self.one_level
+            privacy = added / (own + added)
+        if privacy and less_noise_p(self.misfit, freedom, privacy) < DOUBTFUL:
+            return [
+                "The releases vary less than their own noise would, whatever the measurements are: "
+                "they hold less noise than they say, or were smoothed. Ask the data owner."
+            ]
+        if not known or stated_p(self.misfit, freedom, 1.0) >= DOUBTFUL:
+            return []
+        return [
+            f"The releases vary {self.misfit / freedom:.3g} times as much as the residual variance "
+            f"{own:.3g} and the level imply (by chance with a probability below {DOUBTFUL:g}): "
+            "that variance is wrong, or the model is, or a few measurements are wild."
+        ]
 
     @property
     def one_level(self) -> float | None:
@@ -368,14 +384,6 @@ class PrivateRLS:
     @property
     def _one_level(self) -> float:
         return float(np.ravel(self.level.pointwise(0, 1))[0])  # type: ignore[arg-type]
-
-    def pooled(self, reference: int) -> tuple[float, float]:
-        """σ² of `reference` degrees of freedom pooled with the residuals, and those of both."""
-        variance = float(self.noise.covariance(1).diagonal()[0])
-        if not (self._alike and self._gaussian):
-            return variance, float(reference)
-        added, left = self.unit_variance / self._one_level, self.readings - self.parameters
-        return pooled_variance(variance, reference, self.misfit * (variance + added), left, added)
 
     @property
     def information(self) -> Array:
@@ -428,7 +436,7 @@ class PrivateRLS:
             "noise": np.array([self._largest or 0.0]),
         }
         result |= self._rows.state()
-        for prefix, part in (("fit", self._fit), ("open", self._open), ("blocks", self._blocks)):
+        for prefix, part in (("fit", self._fit), ("open", self._open)):
             if part is not None:
                 result |= {f"{prefix}.{name}": array for name, array in part.state().items()}
         return {name: array.copy() for name, array in result.items()}
@@ -458,15 +466,6 @@ class PrivateRLS:
             self._open.restore(under(state, "open."))
         self._rows.readings = self.readings
         self._rows.restore(state)
-        if self._blocks is not None:
-            kept = under(state, "blocks.")
-            if not kept:
-                raise CheckpointError(
-                    "this stream was saved without sums by blocks of time, as an older privest "
-                    "did: they cannot be made up. Finish it with the privest that began it, or "
-                    "estimate anew from its releases."
-                )
-            self._blocks.restore(kept, steps)
 
     def __copy__(self) -> PrivateRLS:
         return deepcopy(self)

@@ -15,7 +15,7 @@ from privest.linalg import PSD, Blocks, Diagonal
 from privest.linalg.appending import BandedAppend, DenseAppend
 from privest.noise import JointNoise
 from privest.privacy import StreamLevel
-from privest.privacy.parts import hidden_entries, partial_steps, rows_of_parts
+from privest.privacy.parts import hidden_entries
 from privest.reading import state_array
 from privest.release import Release, missing_entries
 
@@ -47,11 +47,8 @@ class Steps:
     @cached_property
     def absent(self) -> Flags | None:
         """Which measurements are missing; None: none is."""
-        found, m = missing_entries(self.release, self.sizes), self.level.block
-        if found is None or m is None or m == 1:
-            return found
-        hidden = hidden_entries(self.level, self.release.start, found.reshape(-1, m))
-        return hidden.ravel()
+        found = missing_entries(self.release, self.sizes)
+        return None if found is None else hidden_entries(self.level, found, self.sizes)
 
     @property
     def unit(self) -> float:
@@ -142,9 +139,8 @@ class StepRows:
             return result
         blocks = self.level.blocks(steps.release.start, steps.stop)
         if steps.absent is not None and self.level.form == "independent":
-            entries = steps.absent.reshape(steps.release.steps, -1)
-            if partial_steps(entries):
-                blocks = rows_of_parts(self.level, steps.release.start, entries)[None]
+            shown_entries = ~steps.absent.reshape(1, steps.release.steps, -1)
+            blocks = blocks * shown_entries[..., None] * shown_entries[..., None, :]
         if steps.unit != 1.0:
             blocks = steps.unit * blocks
         flags = np.concatenate([self._window, steps.missing])
@@ -178,7 +174,8 @@ class StepRows:
         own = zip(steps.sizes, steps.covariance.blocks(steps.sizes).matrices)
         for k, (size, sigma) in enumerate(own, start=steps.release.start):
             one = slice(at, at + size)
-            blocks = steps.unit * rows_of_parts(self.level, k, every[None, one])[None]
+            kept = ~every[one]
+            blocks = steps.unit * self.level.blocks(k, k + 1) * kept[:, None] * kept
             alone = BandedAppend(0, size, right.shape[1])
             parts.append(alone.extend(blocks, sigma[None], right[one], shown[one]))
             at += size

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -20,11 +19,10 @@ from privest.aggregate import (
     sum_covariance,
     sum_design,
 )
-from privest.arrays import CONFIDENCE, Array, as_choice, as_flag, as_positive
-from privest.errors import InvalidInput, MissingDependency, NotIdentifiable, NumericalFailure
-from privest.estimator._clipped import ClippedResult, estimate_clipped
+from privest.arrays import CONFIDENCE, Array, as_choice, as_flag, as_positive, plural
+from privest.errors import InvalidInput, MissingDependency, NotIdentifiable
+from privest.estimator._clipped import estimate_clipped
 from privest.estimator._rls import PrivateRLS
-from privest.estimator.inference._errors import reference_fit, same_rows
 from privest.estimator.result import Estimate
 from privest.ledger import Account, Budget, Cost, LedgerSource, cost_of
 from privest.linalg import RunningLeastSquares
@@ -36,25 +34,21 @@ from privest.release import Release
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import (
         check_consistent_length,
         check_is_fitted,
-        check_X_y,
         validate_data,
     )
 
-    from privest.estimator._history import (
+    from privest.estimator._samples import (
         BOTH_ENDS,
-        Beside,
-        ClippedHistory,
         NoiseLimit,
-        RowHistory,
-        beside_rows,
+        as_weights,
+        clipped_samples,
         design,
-        limit_at,
-        limit_of,
+        fit_samples,
         readings_of,
+        released_samples,
     )
 except ModuleNotFoundError as missing:
     if (missing.name or "").split(".")[0] != "sklearn":
@@ -63,8 +57,10 @@ except ModuleNotFoundError as missing:
         'PrivateLinearRegression needs scikit-learn: pip install "privest[learn]"'
     ) from missing
 
-RESULTS = ("coef_", "intercept_", "result_", "covariance_", "bound_", "classical_", "efficiency_")
-STATE = ("_rls", "_mechanism", "_source", "_clipped", "_history")
+RESULTS = (
+    "coef_", "intercept_", "result_", "covariance_", "bound_", "classical_", "efficiency_",
+    "noise_variance_", "noise_upper_", "noise_source_", "n_samples_seen_",
+)  # fmt: skip
 CENTRED = 1e-8  # largest mean of the noise, in standard deviations: the error of a quadrature
 
 
@@ -80,44 +76,40 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         level           privacy level of each y: a number, a vector with one a sample, a stream
                         level of scalars, or a `PrivacyLevel`. An unbiased guess of a y from the
                         release alone has a standard deviation of 1/√S or more.
-        noise           the variance σ² of y given X, or its centred distribution. None (and no
-                        reference): errors come from the residuals of the release (HC3 from 25
-                        degrees of freedom on, Student's t below; with a vector of levels REML).
-                        With a range σ² is estimated with the coefficients.
-        reference       (X_ref, y_ref), PUBLIC: σ² is its residual variance, pooled with the release
-                        where there is one level; intervals are Student's t. Private rows are
-                        refused in a simulation; a release refuses the same memory, and logs equal
-                        rows.
+        noise           the variance σ² of y given X, or its centred distribution. None: errors
+                        come from the residuals of the release (HC3 from 25 degrees of freedom on,
+                        Student's t below; with a vector of levels REML). With a range σ² is
+                        estimated with the coefficients.
         fit_intercept   whether θ has an intercept.
         random_state    seed of a simulation; a release has none.
         account         `Ledger(path).account(subject)`, charged before anything is drawn; without a
                         budget it gets what this release costs.
         simulate        True: noise of a simulation generator, which protects nothing. `fit` demands
                         an account, or this.
-        range           (low, high), public: y is clipped to it before release; θ̂ is then maximum
-                        likelihood of clipped measurements. For levels without lags, Gaussian noise.
-        form            "rows", or "aggregate": noisy sums of all samples (docs/aggregate.md), `fit`
-                        only, with a range and epsilon or a number as level.
+        range           (low, high), public: y is clipped to it before release. `fit` is maximum
+                        likelihood of clipped values (levels without lags, Gaussian noise).
+        form            "rows", or "aggregate": noisy sums of all samples, with a range
+                        and epsilon or a number as level.
         epsilon, delta  of form "aggregate": differential privacy of one y anywhere in the range.
 
     Fitted
         coef_, intercept_, covariance_   θ̂ and the covariance of (intercept, coef).
         result_                          the `pv.Estimate`: names, intervals, summary.
         bound_, efficiency_              Σ_PPCR and tr bound_/tr covariance_; None where σ² is
-                                         unknown, or with weights or groups.
+                                         unknown, with weights, or for several levels with noise
+                                         that is not Gaussian.
         classical_                       Σ_CR, the bound without privacy.
-        noise_variance_, noise_upper_    σ², stated, pooled or from the release, and its upper 90%
-                                         limit.
+        noise_variance_, noise_upper_    σ², stated or from the release, and its upper 90% limit.
         noise_source_                    "release", or "simulation".
         n_samples_seen_, n_features_in_, feature_names_in_ (if X has names)
 
-    `fit(X, y, sample_weight=…, groups=…)`, both public: weighted least squares with HC3, samples of
-    weight 0 are not released; rows of a group may be correlated: CR2 errors.
+    `fit(X, y, sample_weight=…)`, public: weighted least squares with HC3; samples of weight 0 are
+    not released.
 
     NaN, None and masked y are missing (which is public), infinite ones are clipped. Every `fit` is
     another release, and levels add: five folds of a cross-validation need five times the level as
-    budget. `score` uses its y without protection. y is not kept, except the last b measurements of
-    a level with b lags, until it ends or `forget` is called; pickles and copies leave them out.
+    budget. `score` uses its y without protection. y is not kept. Streams: `StreamMechanism` and
+    `PrivateRLS`.
 
     Source: `algo:PP_RLS`, `thm:opt`.
 
@@ -131,7 +123,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self,
         level: float | PrivacyLevel | StreamLevel | None = None,
         noise: float | Distribution | None = None,
-        reference: tuple[Any, Any] | None = None,
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | np.random.Generator | None = None,
         simulate: bool = False,
@@ -143,7 +134,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     ) -> None:
         self.level = level
         self.noise = noise
-        self.reference = reference
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.simulate = simulate
@@ -156,13 +146,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     # --- learning -------------------------------------------------------------------------------
 
     def fit(
-        self,
-        X: object,
-        y: object,
-        source: Source | None = None,
-        *,
-        sample_weight: object = None,
-        groups: object = None,
+        self, X: object, y: object, source: Source | None = None, *, sample_weight: object = None
     ) -> PrivateLinearRegression:
         """Release y and estimate from the release, forgetting earlier fits.
 
@@ -170,102 +154,82 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """
         self._require_account(source)
         form = as_choice(self.form, ("rows", "aggregate"), "form")
-        rows, readings = self._validated(X, y, reset=True)
+        rows, readings = self._validated(X, y)
+        for name in RESULTS:
+            self.__dict__.pop(name, None)
         if form == "aggregate":
-            return self._fit_sums(rows, readings, source, sample_weight, groups)
-        self._require_public(rows, readings)
-        beside = beside_rows(given=rows, weight=sample_weight, groups=groups)
-        self._begin(len(readings), beside)
-        unknown = "_clipped" in vars(self) and self._clipped.unknown
-        if ("_history" in vars(self) or unknown) and beside.shown <= self._rls.parameters:
-            raise self._too_few(beside.shown)  # before anything is released
-        self._learn(rows, readings, source, beside)
-        if "coef_" not in vars(self):
-            raise self._hidden()
-        return self
-
-    @available_if(lambda self: self.form == "rows")  # type: ignore[untyped-decorator]
-    def partial_fit(
-        self,
-        X: object,
-        y: object,
-        source: Source | None = None,
-        *,
-        sample_weight: object = None,
-        groups: object = None,
-    ) -> PrivateLinearRegression:
-        """Go on with the stream: release these measurements and add them to the estimate.
-
-        In pieces the result is that of one `fit`. Until θ is identifiable there are no coef_.
-        Weights and groups are given in every call, or in none.
-        """
-        self._require_account(source)
-        first = not hasattr(self, "_rls")
-        rows, readings = self._validated(X, y, reset=first)
-        self._require_public(rows, readings)
-        beside = beside_rows(given=rows, weight=sample_weight, groups=groups)
-        if first:
-            self._begin(None, beside)
-        changed = [
-            name
-            for name, value in self._began_with.items()
-            if not (getattr(self, name) is value or _equal_numbers(getattr(self, name), value))
-        ]
-        if changed:
-            raise InvalidInput(
-                f"{', '.join(changed)} changed since the stream began. fit starts a new one."
-            )
-        self._learn(rows, readings, source, beside)
-        return self
-
-    def forget(self) -> PrivateLinearRegression:
-        """Drop the measurements that a level with lags keeps: `partial_fit` then refuses."""
-        self._drop("_mechanism")
-        return self
-
-    def _begin(self, samples: int | None, beside: Beside) -> None:
+            return self._fit_sums(rows, readings, source, sample_weight)
         if self.epsilon is not None:
             raise InvalidInput('epsilon is for form="aggregate": of rows state a level.')
-        self._drop(*RESULTS, *STATE)
-        self._began_with = {
-            k: v for k, v in self.get_params(deep=False).items() if k != "random_state"
-        }
-        # Copied: what it remembers must not change a parameter of the estimator.
-        given: Any = copy(self.level)  # None is refused there
-        level = as_stream_level(given, samples, measurements=1)
-        law, self._freedom = self._noise_law()
-        unknown = law is None
-        law = Gaussian(1.0) if law is None else law  # weighs all samples alike
-        parameters = self.n_features_in_ + bool(self.fit_intercept)
-        rls = PrivateRLS(level, parameters, law, classical=True)
-        self._floor = rls  # the recursion with Σ = 1/I in place of cov w: its covariance is bound_
-        if not isinstance(law, Gaussian):
-            self._floor = PrivateRLS(level, parameters, Gaussian(1 / law.fisher_information))
-        if self.simulate:
-            self._source = seeded(self.random_state, "regression", level.fingerprint)
-        self._mechanism, self._rls = StreamMechanism(level, range=self.range), rls
-        if self._mechanism.range is not None:
-            if not beside.nothing:
-                raise InvalidInput(
-                    "with a range sample_weight and groups are not for it: errors of least squares "
-                    "do not hold for clipped readings. Leave them out, or the range."
-                )
-            self._clipped = ClippedHistory(level, self._mechanism.range, law, unknown=unknown)
-        elif unknown or not beside.nothing:
-            self._history = RowHistory(level, None if unknown else float(law.variance))
-        self.noise_variance_ = self.noise_upper_ = float(law.variance)
-        self.noise_source_ = "simulation" if self.simulate else "release"
+        weight = as_weights(rows, sample_weight)
+        if weight is not None:  # samples of weight 0 are missing: they are not released
+            readings = np.where(weight > 0, readings, np.nan)
+        law = self._noise_law()
+        given: Any = copy(self.level)  # its caches must not change a parameter of the estimator
+        level = as_stream_level(given, len(readings), measurements=1)
+        self._require_fitting(level, law, weight, readings)
+        release = self._released(level, readings, source)
+        self.n_samples_seen_ = release.steps
+        rls = PrivateRLS(level, rows.shape[1], law or 0.0, classical=law is not None)
+        rls.update(release, rows)
+        if not rls.identifiable:
+            raise self._hidden(rls)
+        known = None if law is None else NoiseLimit(float(law.variance), float(law.variance))
+        if self.range is not None:
+            return self._conclude(*self._unclipped(release, level, rows, known))
+        if known is None or weight is not None:
+            samples = released_samples(release, level, rows, weight)
+            value, errors, own = fit_samples(samples, None if known is None else known.variance)
+            more = {"names": self._names(), "simulated": release.simulated, **errors.fields()}
+            return self._conclude(Estimate(value=value, **more), known or own)
+        return self._conclude(rls.result(self._names()), known)
+
+    def _require_fitting(
+        self, level: StreamLevel, law: Distribution | None, weight: Array | None, readings: Array
+    ) -> None:
+        """Refuse what `fit` has no estimate for, before anything is released."""
+        if level.steps is not None and level.steps < len(readings):
+            raise InvalidInput(
+                f"The level has {plural(level.steps, 'step')}; received {len(readings)} samples."
+            )
+        if self.range is not None and weight is not None:
+            raise InvalidInput(
+                "with a range sample_weight is not for it: errors of least squares do not hold for "
+                "clipped readings. Leave it out, or the range."
+            )
+        if self.range is not None and not (law is None or as_joint(law).gaussian):
+            raise InvalidInput(
+                "the likelihood of clipped readings is that of Gaussian noise: give noise as a "
+                "variance, or no range."
+            )
+        plain = law is not None and weight is None
+        if level.form != "independent" and (self.range is not None or not plain):
+            raise InvalidInput(
+                "a level that looks back mixes readings: state the noise, without range "
+                "and weights, or take one that does not look back."
+            )
+        if plain:
+            return
+        own = np.broadcast_to(np.asarray(level.pointwise(0, len(readings)), float), len(readings))
+        shown = int(np.count_nonzero((own > 0) & ~np.isnan(readings)))
+        coefficients = len(self._names())
+        if shown <= coefficients:
+            raise InvalidInput(
+                f"{plural(shown, 'sample')} for {coefficients} coefficients: nothing is left over "
+                "to see the noise by. More samples are needed, fewer features, or noise stated "
+                "(and no weights)."
+            )
 
     def _fit_sums(
-        self, rows: Array, readings: Array, source: Source | None, *beside: object
+        self, rows: Array, readings: Array, source: Source | None, weight: object
     ) -> PrivateLinearRegression:
         """One aggregate release (`aggregate.release_sums`), charged first, and its estimate."""
         level, noise = self.level, self.noise
-        if any(one is not None for one in beside):
-            raise InvalidInput("noisy sums take no sample_weight and no groups: leave them out.")
+        if weight is not None:
+            raise InvalidInput("noisy sums take no sample_weight: leave it out.")
         laws = isinstance(noise, Distribution) or isinstance(level, PrivacyLevel | StreamLevel)
-        if laws or self.reference is not None:
-            raise InvalidInput("noisy sums take numbers as noise and level, and no reference.")
+        if laws:
+            raise InvalidInput("noisy sums take numbers as noise and level.")
         if isinstance(source, LedgerSource):
             raise InvalidInput("two releases of sums are one entry: give an account, not a source.")
         stated = math.nan if noise is None else as_positive(noise, "noise")  # type: ignore[arg-type]
@@ -278,8 +242,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             promise = {"level": as_positive(level, "level")}  # type: ignore[arg-type]
         else:
             promise = {"mu": gdp.mu_of(self.epsilon, self.delta)}
-        self._drop(*RESULTS, *STATE)
-        shown, names, limits = ~np.isnan(readings), tuple(self._names()), Range(*ends)
+        shown, names, limits = ~np.isnan(readings), self._names(), Range(*ends)
         kept, sums = FeatureRows(rows.shape[1], [rows[shown]]), RunningLeastSquares(rows.shape[1])
         for triangle in kept.map(partial(np.linalg.qr, mode="r")):
             sums.add_matrix(triangle)
@@ -297,141 +260,57 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         )
         drawn = release_sums(plan, kept.parts(readings[shown]), limits, own, noises)
         variance, freedom = drawn.chosen()
-        self.noise_variance_ = self.noise_upper_ = stated
-        self.noise_source_ = "simulation" if self.simulate else "release"
-        self.n_samples_seen_, self._growth = kept.count, 1.0
-        self._conclude(Estimate(
+        self.n_samples_seen_ = kept.count
+        found = Estimate(
             value=drawn.estimate,
             covariance=sum_covariance(plan.sums.cross, plan.sums.gram, own.level, variance),
             names=names, simulated=noises.simulated, method="noisy sums",
             degrees_of_freedom=None if np.isinf(freedom).all() else freedom,
-        ))  # fmt: skip
-        return self
+        )  # fmt: skip
+        return self._conclude(found, NoiseLimit(stated, stated))
 
-    def _drop(self, *names: str) -> None:
-        for name in names:
-            self.__dict__.pop(name, None)
-
-    def _too_few(self, shown: int) -> InvalidInput:
-        samples = f"{shown} sample{'' if shown == 1 else 's'}"
-        return InvalidInput(
-            f"{samples} for {self._rls.parameters} coefficients: nothing is left over to see the "
-            "noise by. More samples are needed, fewer features, or noise stated (and neither "
-            "weights nor groups)."
+    def _unclipped(
+        self, release: Release, level: StreamLevel, rows: Array, known: NoiseLimit | None
+    ) -> tuple[Estimate, NoiseLimit]:
+        """Maximum likelihood of clipped values."""
+        span = as_range(self.range)
+        assert span is not None
+        start = 1.0 if known is None else known.variance
+        fit = estimate_clipped(
+            clipped_samples(release, level, rows, span, start),
+            noise_variance=release.unit_variance,
+            names=self._names(),
+            variance_known=known is not None,
         )
+        if known is None:
+            assert fit.noise_variance is not None
+            interval = fit.noise_interval(BOTH_ENDS)
+            upper = fit.noise_variance if interval is None else interval[1]
+            known = NoiseLimit.at(fit.noise_variance, upper, fit.added or release.unit_variance)
+        return replace(fit, simulated=release.simulated), known
 
-    def _learn(self, rows: Array, readings: Array, source: Source | None, beside: Beside) -> None:
-        """Release, and learn from the release alone; where this raises, nothing changed."""
-        rls, floor = self._rls, self._floor
-        mechanism = copy(self._continued())  # kept where all goes well
-        clipped = copy(vars(self).get("_clipped"))
-        history = copy(vars(self).get("_history"))
-        if history is None and not beside.nothing:
-            raise InvalidInput(
-                "sample_weight and groups are given for all readings of a stream, or for none."
-            )
-        readings = beside.without_unweighted(readings)
-        with rls.whole_or_nothing(), floor.whole_or_nothing():
-            release = self._released(mechanism, readings, source)
-            rls.update(release, rows)
-            if floor is not rls:
-                floor.update(release, rows)
-            if clipped is not None:
-                clipped.add(release, rows)
-            if history is not None:
-                history.add(release, rows, beside)
-            found = self._found(clipped, history) if rls.identifiable else None
-        if clipped is not None:
-            self._clipped = clipped
-        if history is not None:
-            self._history = history
-        if rls.level.steps != mechanism.steps:
-            self._mechanism = mechanism
-        else:
-            self.forget()
-        self.n_samples_seen_ = rls.steps
-        if found is None:
-            self._drop(*RESULTS)
-            return
-        noise = self._noise_limit(found, history)
-        self.noise_variance_, self.noise_upper_ = noise.variance, noise.upper
-        self._growth = noise.growth
-        self._conclude(found)
-
-    def _conclude(self, found: Estimate) -> None:
+    def _conclude(self, found: Estimate, noise: NoiseLimit) -> PrivateLinearRegression:
         self.result_, theta = found, found.value
         self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
         self.coef_ = theta[1:] if self.fit_intercept else theta
         self.covariance_, self.bound_ = found.covariance, found.bound
         self.classical_, self.efficiency_ = found.classical, found.efficiency
+        self.noise_variance_, self.noise_upper_ = noise.variance, noise.upper
+        self.noise_source_ = "simulation" if self.simulate else "release"
+        self._growth = noise.growth
+        return self
 
-    def _noise_limit(self, found: Estimate, history: RowHistory | None) -> NoiseLimit:
-        """σ² as stated or found, with the limit that predictions need."""
-        reference, stated = self._freedom, float(self._rls.noise.covariance(1).diagonal()[0])
-        if isinstance(found, ClippedResult) and found.noise_variance is not None:
-            interval = found.noise_interval(BOTH_ENDS)
-            upper = found.noise_variance if interval is None else interval[1]
-            return limit_at(found.noise_variance, upper, found.added or self._rls.unit_variance)
-        if reference is None:
-            return NoiseLimit(stated, stated) if history is None else history.noise
-        level = self._rls.one_level
-        if history is None and not isinstance(found, ClippedResult) and level is not None:
-            variance, freedom = self._rls.pooled(reference)
-            return limit_of(variance, freedom, self._rls.unit_variance / level)
-        return limit_of(stated, reference)
-
-    def _released(
-        self, mechanism: StreamMechanism, readings: Array, source: Source | None
-    ) -> Release:
-        if not self.simulate:
-            if self.account is not None:
-                _charge(self.account, mechanism, len(readings))
-            return mechanism.release(readings, source)
-        if not hasattr(self, "_source"):  # loaded from a pickle
-            self._source = seeded(None)
-        return mechanism.simulate(readings, self._source)
-
-    def _found(self, clipped: ClippedHistory | None, history: RowHistory | None) -> Estimate | None:
-        """The estimate; None where clipping hides a coefficient, or rows are too few."""
-        if history is not None:
-            if history.rows <= self._rls.parameters:
-                return None
-            return history.fit(tuple(self._names()), simulated=self._rls.simulated)
-        if clipped is not None:
-            if clipped.unknown and clipped.rows <= self._rls.parameters:
-                clipped.hidden = self._too_few(clipped.rows)
-                return None
-            try:
-                fit = estimate_clipped(
-                    clipped.blocks,
-                    noise_variance=self._rls.unit_variance,
-                    reference=self._freedom,
-                    names=tuple(self._names()),
-                    variance_known=not clipped.unknown,
-                )
-                return replace(fit, simulated=self._rls.simulated)
-            except (NotIdentifiable, NumericalFailure) as why:
-                clipped.hidden = why
-                return None
-        found = self._rls.result(self._names(), reference=self._freedom)
-        if self._floor is self._rls:
-            return found
-        return replace(found, bound=self._floor.result().bound)
-
-    def _continued(self) -> StreamMechanism:
-        """The mechanism at the next step, made anew where it needs no earlier measurement."""
-        kept: StreamMechanism | None = vars(self).get("_mechanism")
-        if kept is not None:
-            return kept
-        level, steps = self._rls.level, self._rls.steps
-        if level.form != "independent" and level.steps != steps:
-            raise InvalidInput(
-                "This level looks back, and the earlier readings are gone (they are dropped by "
-                "forget() and never pickled or copied). fit starts a new stream."
-            )
-        mechanism = StreamMechanism(level, range=self.range)
-        mechanism.steps = steps
-        return mechanism
+    def _released(self, level: StreamLevel, readings: Array, source: Source | None) -> Release:
+        """Release y: charged to the account first."""
+        mechanism, count = StreamMechanism(level, range=self.range), len(readings)
+        if self.simulate:
+            made = seeded(self.random_state, "regression", level.fingerprint)
+            return mechanism.simulate(readings, made)
+        if self.account is not None:
+            if not self.account.is_open:
+                self.account.open(Budget(level=cost_of(level).largest_level))
+            self.account.spend(cost_of(level, start=0, stop=count), start=0, stop=count)
+        return mechanism.release(readings, source)
 
     # --- using ----------------------------------------------------------------------------------
 
@@ -442,7 +321,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
         An estimated σ² is replaced by `noise_upper_`: 95% intervals cover .96 to .98.
         """
-        self._require_fitted()
+        check_is_fitted(self)
         given: Array = validate_data(self, X, dtype=np.float64, order="C", reset=False)
         mean = given @ self.coef_ + self.intercept_
         if not return_std:
@@ -455,31 +334,27 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def interval(self, confidence: float = CONFIDENCE) -> Array:
         """Intervals θ̂ ± q·√diag covariance_, (parameters, 2), in the order of covariance_."""
-        self._require_fitted()
+        check_is_fitted(self)
         return self.result_.interval(confidence)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "coef_" in vars(self)
 
-    def __copy__(self) -> PrivateLinearRegression:
-        return deepcopy(self)
-
     def __getstate__(self) -> dict[str, Any]:
-        """Without measurements, and without the generator state that would reveal the noise."""
+        """Without the state of a generator, which would reveal the noise."""
         state: dict[str, Any] = super().__getstate__()
-        kept = {name: v for name, v in state.items() if name not in ("_mechanism", "_source")}
-        if isinstance(kept["random_state"], np.random.Generator | np.random.RandomState):
-            kept["random_state"] = None  # its state would give the noise away
-        return kept
+        if isinstance(state["random_state"], np.random.Generator | np.random.RandomState):
+            state = {**state, "random_state": None}
+        return state
 
     # --- what comes in ----------------------------------------------------------------------------
 
-    def _validated(self, X: object, y: object, *, reset: bool) -> tuple[Array, Array]:
+    def _validated(self, X: object, y: object) -> tuple[Array, Array]:
         """[1, X] and y as floats, NaN where missing. No message shows an entry of y."""
-        given: Array = validate_data(self, X, dtype=np.float64, order="C", reset=reset)
+        given: Array = validate_data(self, X, dtype=np.float64, order="C", reset=True)
         readings = readings_of(y, finite=bool(self.simulate))
         check_consistent_length(given, readings)
-        return design(given, self.fit_intercept), readings
+        return design(given, as_flag(self.fit_intercept, "fit_intercept")), readings
 
     def _require_account(self, source: Source | None) -> None:
         """Refuse a release that nothing is charged for, and a simulation that would be charged."""
@@ -501,99 +376,37 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
                 "from the operating system. simulate=True makes it a trial; else leave it None."
             )
 
-    def _noise_law(self) -> tuple[Distribution | None, int | None]:
+    def _noise_law(self) -> Distribution | None:
         given = self.noise
-        if given is None and self.reference is None:
-            return None, None
-        if self.reference is not None:
-            if given is not None:
-                raise InvalidInput("Give noise or reference, not both.")
-            variance, freedom = reference_fit(*self._reference_rows())
-            return Gaussian(variance), freedom
+        if given is None:
+            return None
         if not isinstance(given, Distribution):
-            return Gaussian(as_positive(given, "noise")), None  # type: ignore[arg-type]
+            return Gaussian(as_positive(given, "noise"))
         as_joint(given).covariance(1), as_joint(given).inverse_information(1)  # both exist
         if not abs(given.mean) <= CENTRED * math.sqrt(given.variance):
             raise InvalidInput(
                 f"noise={given!r} has mean {given.mean:g}; y − E y has mean 0: shift it."
             )
-        return given, None
+        return given
 
-    def _reference_rows(self) -> tuple[Array, Array]:
-        try:
-            given, response = self.reference  # type: ignore[misc]
-        except (TypeError, ValueError):
-            raise InvalidInput("reference must be a pair (X_ref, y_ref).") from None
-        given, response = check_X_y(given, response, dtype=np.float64, y_numeric=True)
-        if given.shape[1] != self.n_features_in_:
-            raise InvalidInput(
-                f"reference has {given.shape[1]} features; X has {self.n_features_in_}."
-            )
-        return design(given, self.fit_intercept), response
-
-    def _require_public(self, rows: Array, readings: Array) -> None:
-        """Refuse a reference that is the private data.
-
-        A release must not depend on what y is: it refuses the same memory only, and warns.
-        """
-        if self.reference is None or self.noise is not None:
-            return
-        given, response = self._reference_rows()
-        same = np.shares_memory(response, readings)
-        if not same and not same_rows(given, response, rows, readings):
-            return
-        told = (
-            "the rows of reference are rows of the private data: the noise variance would come "
-            "from readings that no noise protects. Give another, public data set, or noise."
-        )
-        if same or self.simulate:
-            raise InvalidInput(told)
-        logging.getLogger("privest").warning("privest: %s", told)
-
-    # --- what is known ----------------------------------------------------------------------------
-
-    def _require_fitted(self) -> None:
-        if hasattr(self, "_rls") and "coef_" not in vars(self):
-            raise self._hidden()
-        check_is_fitted(self)
-
-    def _names(self) -> list[str]:
+    def _names(self) -> tuple[str, ...]:
         made_up = map("x{}".format, range(self.n_features_in_))
-        names = [str(name) for name in getattr(self, "feature_names_in_", made_up)]
-        return ["intercept", *names] if self.fit_intercept else names
+        names = tuple(str(name) for name in getattr(self, "feature_names_in_", made_up))
+        return ("intercept", *names) if self.fit_intercept else names
 
-    def _hidden(self) -> InvalidInput | NotIdentifiable | NumericalFailure:
-        rls, names = self._rls, self._names()
-        if rls.identifiable and "_history" in vars(self):
-            return self._too_few(self._history.rows)
-        if rls.identifiable:
-            assert self._clipped.hidden is not None
-            return self._clipped.hidden
-        if rls.parameters > self.n_features_in_:
+    def _hidden(self, rls: PrivateRLS) -> NotIdentifiable:
+        """Names the coefficients that the samples do not tell apart."""
+        names, hidden = list(self._names()), rls.hidden_directions
+        if self.fit_intercept:
             names[0] = "the intercept"
-        hidden = rls.hidden_directions
         size = np.sqrt(np.diagonal(rls.information))  # in units where no feature's unit decides
         size = np.where(size > 0, size, size.max() or 1.0)
         directions = np.linalg.qr(hidden * size[:, None])[0]
         named = [names[j] for j in np.flatnonzero(np.linalg.norm(directions, axis=1) > 1e-6)]
         listed = ", ".join(named[:8]) + (", …" if len(named) > 8 else "")
-        samples = f"{rls.steps} sample{'' if rls.steps == 1 else 's'}"
         return NotIdentifiable(
-            f"{samples} at this level do not tell apart: {listed} ({hidden.shape[1]} of "
-            f"{rls.parameters} directions are hidden). Columns of X are dependent, samples are too "
-            "few, or their level is 0: drop features or add samples.",
+            f"{plural(rls.steps, 'sample')} at this level do not tell apart: {listed} "
+            f"({hidden.shape[1]} of {rls.parameters} directions are hidden). Columns of X are "
+            "dependent, samples are too few, or their level is 0: drop features or add samples.",
             hidden,
         )
-
-
-def _charge(account: Account, mechanism: StreamMechanism, count: int) -> None:
-    """Charge the next `count` measurements: then they may be drawn."""
-    level, first = mechanism.level, mechanism.steps
-    if not account.is_open:
-        account.open(Budget(level=cost_of(level).largest_level))
-    cost = cost_of(level, start=first, stop=first + count)
-    account.spend(cost, start=first, stop=first + count)
-
-
-def _equal_numbers(one: object, other: object) -> bool:
-    return bool(np.isscalar(one) and np.isscalar(other) and one == other)

@@ -23,7 +23,7 @@ SEED = 20250
 
 
 def subsets(H: Array) -> Index:
-    """Rows (k, n) of H that determine θ: all choices, or so many of them."""
+    """Rows (k, n) of H that determine θ: all choices, or this number of them."""
     m, n = H.shape
     most = SUBSETS if n <= MANY else MORE_SUBSETS
     if math.comb(m, n) <= most:

@@ -110,7 +110,7 @@ class Revealed:
         )
 
     def to_list(self) -> list[Any]:
-        """As it is written in a ledger; its end was a matrix, a limit up to privest 0.2."""
+        """As it is written in a ledger; its end was once a matrix."""
         numbers = (self.level, self.mu2, self.epsilon, self.rest, self.rho)
         return [*map(plain_exact, numbers), None]
 
@@ -362,7 +362,7 @@ class Budget(Record):
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is written in a ledger; `matrix` was a limit up to privest 0.2."""
+        """As it is written in a ledger; `matrix` was once a limit."""
         exact = {unit: plain_exact(getattr(self, unit)) for unit in (*LIMITS, "delta")}
         return exact | {"matrix": None, "move": self.sensitivity}
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from privest.arrays import as_count
 from privest.errors import InvalidInput, LedgerError, PrivestError
+from privest.files import require_disk
 from privest.ledger._account import Account
 from privest.ledger._balance import (
     Balance,
@@ -76,6 +77,7 @@ class Ledger:
         marks: str | os.PathLike[str] | None = None,
         busy: float = BUSY,
     ) -> None:
+        require_disk()
         self.path = Path(path).resolve()
         folder = marks_folder(marks)
         self._place = self.path, folder, busy

@@ -16,11 +16,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from privest.errors import InvalidInput, LedgerError
-from privest.files import OWNER_ONLY, atomic_file
+from privest.files import OWNER_ONLY, atomic_file, lock
 from privest.ledger._store import Row, Store, body_of, create, damaged
 from privest.reading import parse_json, read_count, read_fields, read_text
 
 SLOT = 1024
+BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate ends of lines
 STATE = "PRIVEST_STATE_HOME"  # the folder of marks, for whoever keeps them elsewhere
 
 
@@ -86,14 +87,14 @@ class MarkFile:
 
     def read(self) -> Mark | None:
         try:
-            descriptor = os.open(self.path, os.O_RDONLY)
+            descriptor = os.open(self.path, os.O_RDONLY | BINARY)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise self._failed("read", error) from None
         try:
-            with _locked(descriptor, exclusive=False):
-                return self._best(descriptor)[0]
+            lock(descriptor, shared=True)
+            return self._best(descriptor)[0]
         finally:
             os.close(descriptor)
 
@@ -106,21 +107,22 @@ class MarkFile:
     def advance(self, sequence: int, digest: str, instance: str) -> None:
         """The mark goes to entry `sequence`, unless it is beyond already, and is forced to disk."""
         try:
-            descriptor = os.open(self.path, os.O_RDWR)
+            descriptor = os.open(self.path, os.O_RDWR | BINARY)
         except OSError as error:
             raise self._failed("written", error) from None
         try:
-            with _locked(descriptor, exclusive=True):
-                mark, other = self._best(descriptor)
-                if mark.instance != instance:
-                    raise LedgerError(
-                        "this ledger was copied, and the copy was adopted while this one was open: "
-                        "nothing is released from here any more."
-                    )
-                if mark.sequence < sequence:
-                    mark = replace(mark, sequence=sequence, hash=digest)
-                os.pwrite(descriptor, _slot(mark), other * SLOT)
-                os.fsync(descriptor)
+            lock(descriptor)  # marks go up only, whichever process writes
+            mark, other = self._best(descriptor)
+            if mark.instance != instance:
+                raise LedgerError(
+                    "this ledger was copied, and the copy was adopted while this one was open: "
+                    "nothing is released from here any more."
+                )
+            if mark.sequence < sequence:
+                mark = replace(mark, sequence=sequence, hash=digest)
+            os.lseek(descriptor, other * SLOT, os.SEEK_SET)
+            os.write(descriptor, _slot(mark))
+            os.fsync(descriptor)
         except LedgerError:
             raise
         except OSError as error:
@@ -131,7 +133,7 @@ class MarkFile:
     def _best(self, descriptor: int) -> tuple[Mark, int]:
         """The later of the two whole marks, and the number of the other slot."""
         try:
-            data = os.pread(descriptor, 2 * SLOT + 1, 0)
+            data = os.read(descriptor, 2 * SLOT + 1)
         except OSError as error:
             raise self._failed("read", error) from None
         found = [_read_slot(data[k * SLOT : (k + 1) * SLOT]) for k in (0, 1)]
@@ -188,18 +190,6 @@ def _read_slot(data: bytes) -> Mark | None:
         return Mark(**read_fields(parse_json(text.decode()), SCHEMA, "a mark"))
     except (InvalidInput, UnicodeDecodeError):
         return None
-
-
-@contextlib.contextmanager
-def _locked(descriptor: int, *, exclusive: bool) -> Iterator[None]:
-    """Marks go up only, whichever process writes."""
-    import fcntl
-
-    fcntl.flock(descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-    try:
-        yield
-    finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 class Guard:

@@ -168,7 +168,7 @@ def cost_of(
     back is paid for ahead, and the costs of steps 0..k−1 add up to no less than tr S̄_k.
     `start` ≤ step < `stop`: these steps only.
 
-    sensitivity  for μ² and ρ on the grid, shifts rounded up, or a pure ε for the law "laplace".
+    sensitivity  for μ² and ρ on the grid, shifts rounded up, or a pure ε for "laplace".
     statement    of a mechanism, which knows its range better where a level mixes measurements.
     law          a `lattice.Coin`, whose level is at most `level`, has a pure ε for its two ends.
 
@@ -198,7 +198,7 @@ def cost_of(
             raise InvalidInput("a pure epsilon is known where one measurement differs.")
         said = _laplace(level, difference.by)
         return Cost(information, epsilon=said.epsilon, rho=said.rho, sensitivity=difference)
-    said = statement or grid_statement(level, sensitivity=sensitivity, parts=True)
+    said = statement or grid_statement(level, sensitivity=sensitivity)
     mu2 = said.squared_steps * Fraction(GRID) ** 2
     return Cost(information, mu2=mu2, rho=said.rho, sensitivity=difference)
 

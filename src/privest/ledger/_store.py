@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from privest.arrays import Array, Flags
 from privest.errors import InvalidInput, LedgerError, PrivestError
-from privest.files import OWNER_ONLY, make_folder, sync_folder
+from privest.files import OWNER_ONLY, is_open_to_others, make_folder, move_new, sync_folder
 from privest.ledger._budget import Budget, Cost
 from privest.reading import parse_json
 from privest.records import Record, plain
@@ -428,7 +428,7 @@ def create(
             finally:
                 connection.close()
             ready(part, row)
-            os.link(part, path)  # unlike a rename, never over another
+            move_new(part, path)
             sync_folder(path.parent)
         finally:
             made = r"[0-9a-f]{8}" if path.exists() else part.name.split(".")[-2]
@@ -505,12 +505,12 @@ def require_local(path: Path) -> None:
 
 def require_private(path: Path) -> None:
     try:
-        mode = os.stat(path).st_mode
+        found = os.stat(path)
     except OSError as error:
         raise LedgerError(f"the ledger {path} cannot be opened: {error.strerror}.") from None
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(found.st_mode):
         raise LedgerError(f"{path} is not a file, hence no ledger.")
-    if mode & 0o077:
+    if is_open_to_others(found):
         raise LedgerError(
             f"the ledger {path} can be read by others, and holds a key: chmod 600 {path}."
         )

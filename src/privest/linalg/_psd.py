@@ -20,7 +20,7 @@ from privest.linalg import batched
 class PSD(ABC):
     """S = L Lᵀ ≥ 0 of size m; L (m, m) has the structure of S, zero columns if S is singular.
 
-    What is not overridden holds for a diagonal S, L = S^½.
+    Methods that are not overridden hold for a diagonal S, L = S^½.
     """
 
     size: int

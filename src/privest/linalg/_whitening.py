@@ -1,4 +1,4 @@
-"""The whitening kernel (docs/theory.md 1).
+"""The whitening kernel (theory.md 1).
 
 For a level S = L Lᵀ and a noise covariance Σ the release z̃ = Lᵀy + e, e ~ N(0, I), of
 y = Hθ + w is z̃ = LᵀH θ + noise of covariance
@@ -210,9 +210,8 @@ def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> Informa
 def uncorrelated(level: PSD, covariance: PSD) -> PSD:
     """The same S with a factor L for which LᵀΣL is diagonal, Σ the covariance of the measurements.
 
-    With a correlated S measurements cannot be clipped one by one (DSD, D = diag(inside), is not
-    ≤ S). The coordinates of Lᵀy can: L D Lᵀ ≤ LLᵀ. L = L₀Q, Q the right singular vectors of
-    Σ^{½}L₀.
+    With a correlated S measurements cannot be clipped one by one (DSD, D = diag(inside), is not ≤
+    S). The coordinates of Lᵀy can: L D Lᵀ ≤ LLᵀ. L = L₀Q, Q the right singular vectors of Σ^{½}L₀.
 
     >>> from privest.linalg import psd
     >>> found = uncorrelated(psd([[2.0, 1.0], [1.0, 2.0]], "S"), psd([1.0, 1.0], "Σ"))

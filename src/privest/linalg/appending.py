@@ -1,6 +1,6 @@
 """The whitening kernel for a stream as it comes: the Cholesky factor of V = A Σ̄ Aᵀ + I by rows.
 
-    C_21 = V_21 C_11⁻ᵀ ,   C_22 C_22ᵀ = V_22 − C_21 C_21ᵀ       (docs/theory.md 6)
+    C_21 = V_21 C_11⁻ᵀ ,   C_22 C_22ᵀ = V_22 − C_21 C_21ᵀ       (theory.md 6)
 
 A release that looks back b steps needs the last b steps only.
 """

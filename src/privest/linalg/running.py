@@ -244,17 +244,6 @@ def tall_triangle(
     return triangle
 
 
-def weighted_rows(
-    matrix: Array, right: Array, weight: Array | float, unit: Array | float, shift: Array | float
-) -> Array:
-    """The rows [g∘H, u∘z − v] (m, n + 1) of `tall_triangle` themselves."""
-    rows = np.empty((len(matrix), matrix.shape[1] + 1))
-    np.multiply(matrix.T, weight, out=rows.T[:-1])
-    np.multiply(right, unit, out=rows[:, -1])
-    rows[:, -1] -= shift
-    return rows
-
-
 def _plain_gram(matrix: Array, right: Array, weight: float, unit: float, shift: float) -> Array:
     n = matrix.shape[1]
     gram = np.zeros((n + 1, n + 1))
@@ -276,4 +265,9 @@ def _weighted_chunks(
     vectors = [np.broadcast_to(value, len(matrix)) for value in (weight, unit, shift)]
     for at in range(0, len(matrix), CHUNK // 2):
         part = slice(at, at + CHUNK // 2)
-        yield weighted_rows(matrix[part], right[part], *(vector[part] for vector in vectors))
+        own = [vector[part] for vector in vectors]
+        rows = np.empty((len(right[part]), matrix.shape[1] + 1))
+        np.multiply(matrix[part].T, own[0], out=rows.T[:-1])
+        np.multiply(right[part], own[1], out=rows[:, -1])
+        rows[:, -1] -= own[2]
+        yield rows

@@ -1,4 +1,4 @@
-"""The whitening kernel for sequences: one factorisation serves every step (docs/theory.md 6).
+"""The whitening kernel for sequences: one factorisation serves every step (theory.md 6).
 
 Step k releases z̃_k = A_k Ȳ_k + e_k. Stacked, A is block lower-triangular, V = A Σ̄ Aᵀ + I = C Cᵀ,
 and the factor of a leading block of V is that block of C: sums of the rows of C⁻¹A H̄ give every

@@ -59,7 +59,7 @@ GROWTH = 100.0
 
 
 def rounding(size: int) -> float:
-    """10·m·eps: LAPACK's backward error for a matrix of m rows, with room."""
+    """10·m·eps: LAPACK's backward error for a matrix of m rows, with a margin."""
     return 10.0 * size * EPS
 
 

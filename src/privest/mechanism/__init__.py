@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from privest.mechanism._quantiser import LaplaceQuantiser, ProbabilisticQuantiser
     from privest.mechanism._rotation import GeometricPerturbation
     from privest.mechanism._stream import StreamMechanism as StreamMechanism
-    from privest.mechanism.affine import AffineMechanism
-    from privest.mechanism.rows import RandomisedResponse
     from privest.mechanism.rows import RowMechanism as RowMechanism
     from privest.mechanism.rows import as_range as as_range
     from privest.mechanism.rows import clip_of as clip_of
@@ -30,15 +28,14 @@ else:
         "_multiplicative": "Gain Inverse PrivacyWeights TwinUniform",
         "_quantiser": "LaplaceQuantiser ProbabilisticQuantiser",
         "_rotation": "GeometricPerturbation",
-        "rows": "RandomisedResponse RowMechanism as_range clip_of",
+        "rows": "RowMechanism as_range clip_of",
         "_stream": "StreamMechanism",
-        "affine": "AffineMechanism",
         "privest.pipeline": "OutputPerturbation",  # it needs an estimator: a package above
     })  # fmt: skip
 
 __all__ = [
-    "CATALOGUE", "Additive", "AffineMechanism", "BinaryQuantiser", "Channel", "Componentwise",
+    "CATALOGUE", "Additive", "BinaryQuantiser", "Channel", "Componentwise",
     "Gain", "GeometricPerturbation", "Inverse", "LaplaceQuantiser", "Mechanism",
-    "OutputPerturbation", "PrivacyWeights", "ProbabilisticQuantiser", "RandomisedResponse",
+    "OutputPerturbation", "PrivacyWeights", "ProbabilisticQuantiser",
     "calibrate",
 ]  # fmt: skip

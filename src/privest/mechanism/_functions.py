@@ -9,7 +9,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput
 from privest.mechanism._mechanism import LIKELY, Channel, Listed, Points, Span
-from privest.noise import Quadrature, from_logpdf
+from privest.noise import Quadrature
 
 
 class FunctionChannel(Channel):
@@ -32,7 +32,7 @@ class FunctionChannel(Channel):
         self._support, self._landmarks, self._outcomes = points
         self.discrete = self._outcomes is not None  # type: ignore[misc] # one class for both kinds
         self._worst = float(worst)
-        self.has_density, self.has_score = log_density is not None, score is not None
+        self.has_density = log_density is not None
         self.draws_from_density = sample is None
 
     def sample(self, u: ArrayLike, rng: np.random.Generator) -> Array:
@@ -93,12 +93,9 @@ class FunctionChannel(Channel):
                     "missing or the masses are wrong. Give `sample`, or correct them."
                 )
             return np.asarray(values[np.searchsorted(total / total[-1], rng.random(count))])
-        low, high = self.support(u)
-        points = [p for p in self.landmarks(u) if low < p < high]
-        law = from_logpdf(
-            lambda z: self.log_density(z, u), support=(low, high), landmarks=points, name="channel"
-        )
-        return law.sample(count, rng)
+        from privest.mechanism.numerics import density_at
+
+        return density_at(self, u).quantile(rng.random(count))
 
 
 def _at(points: Points, u: float) -> Listed:

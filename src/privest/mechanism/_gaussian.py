@@ -103,10 +103,10 @@ class GaussianMechanism(Mechanism):
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         constant = 0.5 * self.outputs * math.log(2.0 * math.pi)
-        return np.asarray(-0.5 * (self._rest(z, y) ** 2).sum(axis=-1) - constant)
+        return np.asarray(-0.5 * (self.noise(z, y) ** 2).sum(axis=-1) - constant)
 
     def score(self, z: ArrayLike, y: ArrayLike) -> Array:
-        rest = self._rest(z, y)
+        rest = self.noise(z, y)
         return self._times_factor(rest if self.ends is None else rest * self._inside(y))
 
     def information(self, y: ArrayLike) -> Array:
@@ -181,7 +181,8 @@ class GaussianMechanism(Mechanism):
         columns = full.reshape(-1, self.measurements).T
         return np.asarray(self._S.times_factor(columns).T.reshape(full.shape))
 
-    def _rest(self, z: ArrayLike, y: ArrayLike) -> Array:
+    def noise(self, z: ArrayLike, y: ArrayLike) -> Array:
+        """z̃ − Lᵀy, clipped as in the release: N(0, I) if z̃ was drawn at y."""
         shown = self._shown(y)
         return self._outputs(z) - (shown if self.ends is None else np.clip(shown, *self.ends))
 

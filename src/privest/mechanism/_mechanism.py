@@ -242,6 +242,9 @@ class Componentwise(Mechanism):
 
         I_z(y) = Aᵀ diag(I_i(u_i)) A
 
+    An affine release Ay + b + Bd (`ex:affine`), B invertible, is B times that of `Additive` noise d
+    on B⁻¹Ay + B⁻¹b, with the same information.
+
     `channels` is one channel for all, or one per row of A; A = I unless given.
     """
 
@@ -290,6 +293,11 @@ class Componentwise(Mechanism):
                 f"and {sizes[0]}."
             )
         return sizes[0], sizes[1]
+
+    @property
+    def costly_draws(self) -> bool:
+        """Whether a draw inverts a distribution function by numbers, or runs code."""
+        return any(channel.costly_draws for channel in self.channels)
 
     def inputs(self, y: ArrayLike) -> Array:
         """u = Ay + b."""

@@ -324,7 +324,7 @@ class Gain(Factor):
         law = self.law
         quartiles = law.quantile([0.25, 0.5, 0.75]).tolist()
         ends = [end for end in law.support if math.isfinite(end)]
-        return (0.0, *law.landmarks, *law.jumps, *law.kinks, *ends, *quartiles)
+        return (0.0, *law.landmarks, *law.jumps, *ends, *quartiles)
 
     @classmethod
     def calibrated(cls, level: float, *, law: Distribution | None = None) -> Self:  # type: ignore[override]

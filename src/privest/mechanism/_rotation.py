@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_count, as_nonnegative
+from privest.arrays import Array, ArrayLike, as_count, as_nonnegative
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
 from privest.mechanism._mechanism import Mechanism
 from privest.mechanism.inputs import repeated, require_room
@@ -24,20 +24,19 @@ LOG_2PI = math.log(2.0 * math.pi)
 
 
 class GeometricPerturbation(Mechanism):
-    """z = R A y + t + e: R a uniform random orthogonal matrix, t public, e ~ N(0, σ²I).
+    """z = R y + e: R a uniform random orthogonal matrix, fresh for each y, e ~ N(0, σ²I).
 
-    R is fresh for each y. A (q×m, q ≥ 2) is the identity unless given. With u = Ay, ρ = ‖u‖,
-    r = ‖z − t‖, κ = rρ/σ², c the cosine of a uniform direction (`log_average`):
+    With ρ = ‖y‖, r = ‖z‖, κ = rρ/σ², c the cosine of a uniform direction (`log_average`):
 
-        p(z|y) = (2πσ²)^{−q/2} e^{−(r−ρ)²/2σ²} E e^{κ(c−1)}
-        score  = Aᵀn (r A_q(κ) − ρ)/σ² ,   n = u/ρ ,  A_q = I_{q/2}/I_{q/2−1}
-        I_z(y) = i(ρ) Aᵀn nᵀA ,   i(ρ) = E (r A_q − ρ)²/σ⁴ < 1/σ² ,  → 1/σ² as ρ → ∞, 0 at 0
+        p(z|y) = (2πσ²)^{−m/2} e^{−(r−ρ)²/2σ²} E e^{κ(c−1)}
+        score  = n (r A_m(κ) − ρ)/σ² ,   n = y/ρ ,  A_m = I_{m/2}/I_{m/2−1}
+        I_z(y) = i(ρ) n nᵀ ,   i(ρ) = E (r A_m − ρ)²/σ⁴ < 1/σ² ,  → 1/σ² as ρ → ∞, 0 at 0
 
-    The supremum AᵀA/σ² is a limit in every direction. No finite ε. Chen and Liu 2011. variance = 0
-    is the pure rotation (Chen and Liu 2005): z reveals ‖u‖ exactly, information infinite along u,
-    and no density.
+    The supremum I/σ² is a limit in every direction. No finite ε. Chen and Liu 2011 (a public
+    translation besides changes nothing). variance = 0 is the pure rotation (Chen and Liu 2005): z
+    reveals ‖y‖ exactly, information infinite along y, and no density.
 
-    >>> mechanism = GeometricPerturbation(2, variance=0.25, translation=[1.0, 0.0])
+    >>> mechanism = GeometricPerturbation(2, variance=0.25)
     >>> mechanism.worst_information().tolist()
     [[4.0, 0.0], [0.0, 4.0]]
     >>> near, far = (mechanism.information([0.0, r])[1, 1] for r in (0.1, 100.0))
@@ -47,40 +46,26 @@ class GeometricPerturbation(Mechanism):
     [[inf, 0.0], [0.0, 0.0]]
     """
 
-    def __init__(
-        self,
-        measurements: int,
-        variance: float = 1.0,
-        translation: ArrayLike = 0.0,
-        matrix: ArrayLike | None = None,
-    ) -> None:
-        self.matrix = None if matrix is None else as_array(matrix, "A", ndim=2)
-        self.measurements = measurements
-        if self.matrix is not None and self.matrix.shape[1] != measurements:
+    def __init__(self, measurements: int, variance: float = 1.0) -> None:
+        count = as_count(measurements, "the number of measurements of a rotation", least=2)
+        if count > DIMENSIONS:
             raise InvalidInput(
-                f"A must have a column for each of {measurements} measurements; received shape "
-                f"{self.matrix.shape}."
-            )
-        self.outputs = _size(measurements if self.matrix is None else len(self.matrix))
-        if self.outputs > DIMENSIONS:
-            raise InvalidInput(
-                f"at most {DIMENSIONS} measurements are rotated at once; received {self.outputs}. "
+                f"at most {DIMENSIONS} measurements are rotated at once; received {count}. "
                 "Rotate groups of them."
             )
+        self.measurements = self.outputs = count
         self.variance = as_nonnegative(variance, "variance")
-        self.translation = self._one_each(translation, "the translation")
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
-        u, sigma = self._inputs(y), math.sqrt(self.variance)
+        u, sigma = self._given(y), math.sqrt(self.variance)
         if sigma > 0:
-            length = np.linalg.norm(u, axis=-1) + np.abs(self.translation).max()
-            require_room(np.asarray(length), sigma)
+            require_room(np.asarray(np.linalg.norm(u, axis=-1)), sigma)
         u = repeated(u, trials)
         normal = rng.standard_normal(u.shape)  # its direction is uniform, as that of Ru
         length = np.linalg.norm(u, axis=-1, keepdims=True)
         turned = normal * (length / np.linalg.norm(normal, axis=-1, keepdims=True))
         noise = rng.normal(0.0, sigma, turned.shape) if sigma > 0 else 0.0
-        return np.asarray(turned + self.translation + noise)
+        return np.asarray(turned + noise)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         self._require_noise()
@@ -93,53 +78,39 @@ class GeometricPerturbation(Mechanism):
         self._require_noise()
         r, rho, direction = self._radii(z, y)
         slope = (r * mean_cosine(r * rho, self.outputs) - rho) / math.sqrt(self.variance)
-        return self._back(slope[..., None] * direction)
+        return np.asarray(slope[..., None] * direction)
 
     def information(self, y: ArrayLike) -> Array:
-        u = self._inputs(self._one_vector(y))
-        length = float(np.linalg.norm(u))
-        across = self._back(u / (length or 1.0))
+        given = self._one_vector(y)
+        length = float(np.linalg.norm(given))
+        along = given / (length or 1.0)
         if self.variance == 0:
-            seen = across != 0 if length else np.ones(self.measurements, dtype=bool)
+            seen = along != 0 if length else np.ones(self.measurements, dtype=bool)
             return np.where(seen[:, None] & seen, np.inf, 0.0)
         value = radial_information(length / math.sqrt(self.variance), self.outputs)
-        return value / self.variance * np.outer(across, across)
+        return value / self.variance * np.outer(along, along)
 
     def worst_information(self) -> Array:
         if self.variance == 0:
             return np.full((self.measurements, self.measurements), np.inf)
-        if self.matrix is None:
-            return np.eye(self.measurements) / self.variance
-        return self.matrix.T @ self.matrix / self.variance
+        return np.eye(self.measurements) / self.variance
 
     @classmethod
     def calibrated(cls, level: PrivacyLevel | ArrayLike, measurements: int) -> Self:
-        """The least noise with I_z(y) ≤ S for every y; S of rank 2 at least.
-
-        S = s·I by A = I, σ² = 1/s; any other S = LLᵀ by A = Lᵀ, σ = 1.
-        """
-        S = as_level(level).for_size(_size(measurements))
-        if S.rank < 2:
-            raise NotCalibratable(
-                f"a rotation needs a level of rank 2 at least; this one has rank {S.rank}."
-            )
+        """σ² = 1/s, for a level that is one number, S = s·I."""
+        made = cls(measurements)
+        S = as_level(level).for_size(made.measurements)
         values = S.diagonal()
-        if S.pointwise is not None and (values == values[0]).all():
-            return cls(measurements, 1.0 / float(values[0]))
-        rows = S.factor_rows(np.eye(measurements))
-        return cls(measurements, 1.0, matrix=rows[rows.any(axis=1)])
+        if S.pointwise is None or not (values == values[0]).all() or values[0] == 0:
+            raise NotCalibratable(
+                "a rotation treats all directions alike: it needs one number s > 0, the level s·I."
+            )
+        return cls(measurements, 1.0 / float(values[0]))
 
     def __repr__(self) -> str:
         return (
             f"GeometricPerturbation({self.measurements} measurements, variance={self.variance:g})"
         )
-
-    def _inputs(self, y: ArrayLike) -> Array:
-        given = self._given(y)
-        return given if self.matrix is None else given @ self.matrix.T
-
-    def _back(self, along: Array) -> Array:
-        return along if self.matrix is None else along @ self.matrix
 
     def _require_noise(self) -> None:
         if self.variance == 0:
@@ -150,11 +121,11 @@ class GeometricPerturbation(Mechanism):
 
     def _radii(self, z: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
         """r and ρ in units of σ, and n."""
-        u = self._inputs(y)
+        u = self._given(y)
         length = np.linalg.norm(u, axis=-1)
         direction = u / np.where(length > 0, length, 1.0)[..., None]
         sigma = math.sqrt(self.variance)
-        r = np.linalg.norm(self._outputs(z) - self.translation, axis=-1) / sigma
+        r = np.linalg.norm(self._outputs(z), axis=-1) / sigma
         return np.asarray(r), np.asarray(length / sigma), direction
 
 
@@ -171,10 +142,6 @@ def radial_information(rho: float, dimension: int) -> float:
     density = np.exp(log_p + log_average(kappa, dimension))
     slope = r * mean_cosine(kappa, dimension) - rho
     return float(weight @ (density * slope**2)) * (high - low) / 2.0
-
-
-def _size(measurements: int) -> int:
-    return as_count(measurements, "the number of measurements of a rotation", least=2)
 
 
 def log_average(kappa: Array, dimension: int) -> Array:

@@ -12,14 +12,13 @@ import numpy as np
 from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, as_count
 from privest.errors import InvalidInput
-from privest.mechanism.affine import RunningMechanism
 from privest.mechanism.inputs import marked, real_numbers, split_missing
 from privest.mechanism.rows import as_range
+from privest.mechanism.running import RunningMechanism
 from privest.mechanism.source import Payer, Source, as_source, paid
 from privest.mechanism.stream_terms import (
     begun,
     clip_between,
-    hidden_of,
     shown_series,
     stream_terms,
 )
@@ -31,7 +30,7 @@ from privest.privacy import (
     as_stream_level,
     grid_statement,
 )
-from privest.privacy.parts import hidden_entries, mixes_a_step, partial_steps, rows_of_parts
+from privest.privacy.parts import hidden_entries
 from privest.reading import state_array, state_count
 from privest.release import Release, missing_in
 
@@ -43,11 +42,10 @@ class StreamMechanism:
 
     I_{Z̄_k}(Ȳ_k) = S̄_k at every step (`eq:barS`); the paper's z_k is ℓ_k z̃_k. A missing
     measurement (NaN or masked; which ones is public) is a step with S_k = 0, left out of all later
-    steps too. Of a vector with missing parts the others are shown where U = 0: z̃ = B y_O + e with
-    BᵀB = S_OO − S_OM S_MM⁺ S_MO, so I ≤ S_k (`privacy.parts`); not where the level mixes
-    measurements and there is a `range` or `parts=False`. Keeps the last b measurements where
-    releases look back b steps, all of them for a dense level. A copy that goes on reveals the same
-    measurements again with other noise.
+    steps too. A vector with missing parts shows the others where U = 0 and S_k is diagonal;
+    a level that mixes measurements shows nothing of such a step. Keeps the last b measurements
+    where releases look back b steps, all of them for a dense level. A copy that goes on reveals the
+    same measurements again with other noise.
 
     >>> from privest.privacy import StreamLevel
     >>> mechanism = StreamMechanism(StreamLevel.constant(1.0, lags=[0.5]))
@@ -62,12 +60,9 @@ class StreamMechanism:
         level: StreamLevel | PrivacyLevel | ArrayLike,
         *,
         range: tuple[float, float] | None = None,
-        parts: bool = True,
     ) -> None:
         self.level = as_stream_level(level)
         self.range = as_range(range)
-        mixed = mixes_a_step(self.level)
-        self.shows_mixed_parts = mixed and parts and self.range is None
         self.steps = 0
         self._past = begun(self.level)  # the measurements that later releases look back to
         self._turn = threading.Lock()
@@ -91,13 +86,13 @@ class StreamMechanism:
             self._require_series(given)
             every, hidden = self._series(given, finite=True)
             noisy = source.add_noise(
-                shown_series(self.level, every, hidden), fingerprint=self.level.fingerprint
+                shown_series(self.level, every), fingerprint=self.level.fingerprint
             )
             noisy[hidden] = np.nan
             return self._of_series(noisy, source)
         sizes = self._sizes(given)
         values, absent = self._measurements(given, sizes, finite=True)
-        shown, past = self._shown(values, self.steps, self.steps + len(sizes), absent)
+        shown, past = self._shown(values, self.steps, self.steps + len(sizes))
         return self._released(source, sizes, lambda: shown, lambda: (absent, past))
 
     def release(
@@ -126,7 +121,7 @@ class StreamMechanism:
             values, absent = self._series(given, finite=False)
             flat, hidden = values.reshape(series, -1), absent.reshape(series, -1)
             before = np.broadcast_to(past, (series, len(past)))
-            terms = stream_terms(level, before, flat, 0, steps, hidden if absent.any() else None)[0]
+            terms = stream_terms(level, before, flat, 0, steps)[0]
             return marked(lattice.sum_of_products(terms), hidden)
 
         noisy = protected.add_noise(
@@ -148,8 +143,9 @@ class StreamMechanism:
         values, absent = split_missing(given, finite=finite)
         if absent is None:
             return values, np.zeros(given.shape, dtype=bool)
-        parts = self.shows_mixed_parts
-        hidden = hidden_entries(self.level, 0, absent, parts=parts)
+        sizes = (given.shape[2],) * given.shape[1]
+        flat = absent.reshape(len(given), -1)
+        hidden = hidden_entries(self.level, flat, sizes).reshape(given.shape)
         return np.where(hidden, 0.0, values), hidden
 
     def _of_series(self, noisy: Array, source: Source) -> Release:
@@ -166,7 +162,7 @@ class StreamMechanism:
 
         def shown() -> lattice.Exactly:
             values, absent = self._measurements(given, sizes, finite=False)
-            terms, past = stream_terms(self.level, self._past, values, start, stop, absent)
+            terms, past = stream_terms(self.level, self._past, values, start, stop)
             kept.append((absent, lattice.finite(past)))
             return marked(lattice.sum_of_products(terms), absent)
 
@@ -184,7 +180,7 @@ class StreamMechanism:
         shown: Callable[[], Array | lattice.Exactly],
         facts: Callable[[], tuple[Flags | None, Array]],
     ) -> Release:
-        """Noise on what is shown; `facts`: where nothing is, and what to remember."""
+        """Noise on what is shown; `facts`: where nothing is, and the measurements to keep."""
         start, count = self.steps, sum(sizes)
         clip = clip_between(self.level, self.range, self._past, start, start + len(sizes))
         values = source.add_noise(
@@ -203,10 +199,8 @@ class StreamMechanism:
             source.grid, self.level,
         )  # fmt: skip
 
-    def _shown(
-        self, values: Array, start: int, stop: int, absent: Flags | None = None
-    ) -> tuple[Array, Array]:
-        """A_kȲ_k of these steps, and the measurements to remember after them."""
+    def _shown(self, values: Array, start: int, stop: int) -> tuple[Array, Array]:
+        """A_kȲ_k of these steps, and the measurements to keep after them."""
         level = self.level
         own = level.pointwise(start, stop)
         if own is not None:
@@ -222,9 +216,8 @@ class StreamMechanism:
             ]
             return np.concatenate(parts), past
         if level.block is None:  # U = 0, sizes change
-            none = np.zeros(len(values), dtype=bool) if absent is None else absent
             parts = [
-                rows_of_parts(level, k, none[None, a:b])[0] @ values[a:b]
+                level.blocks(k, k + 1)[0, 0] @ values[a:b]
                 for k, (a, b) in enumerate(itertools.pairwise(ends), start=start)
             ]
             return np.concatenate(parts), self._past
@@ -235,10 +228,6 @@ class StreamMechanism:
         for lag in range(level.reach + 1):
             first = level.reach - lag
             shown += rows[lag] @ every[first : first + count]
-        if absent is not None and level.form == "independent":
-            for k in partial_steps(absent.reshape(count, -1)):
-                part = rows_of_parts(level, start + k, absent.reshape(count, 1, -1)[k])
-                shown[k] = part[0] @ every[k]
         return shown.ravel(), every[count:].ravel().copy()
 
     def _measurements(
@@ -249,8 +238,7 @@ class StreamMechanism:
         flat = values.ravel()
         if absent is None:
             return flat, None
-        parts = self.shows_mixed_parts
-        hidden = hidden_of(self.level, absent.ravel(), self.steps, sizes, parts=parts)
+        hidden = hidden_entries(self.level, absent.ravel(), sizes)
         return np.where(hidden, 0.0, flat), hidden
 
     def _sizes(self, values: Array) -> tuple[int, ...]:
@@ -299,9 +287,8 @@ class StreamMechanism:
             assert clip is not None
             widths = clip[1] - clip[0]
         return grid_statement(
-            level, sensitivity=sensitivity, range=self.range, widths=widths, delta=delta,
-            parts=self.shows_mixed_parts,
-        )  # fmt: skip
+            level, sensitivity=sensitivity, range=self.range, widths=widths, delta=delta
+        )
 
     def as_mechanism(self, steps: int | None = None) -> RunningMechanism:
         """The first `steps` steps (all by default) as one mechanism, for an audit.

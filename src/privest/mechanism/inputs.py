@@ -1,4 +1,4 @@
-"""Measurements as they come: numbers, how many, where they are missing, and room for noise."""
+"""Measurements as they come: numbers, how many, where they are missing, and space for noise."""
 
 from __future__ import annotations
 

@@ -13,10 +13,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy
 
 from privest.arrays import EPS, Array
-from privest.errors import InvalidInput, PrivestError
+from privest.errors import InvalidInput
 from privest.mechanism._mechanism import Channel
 from privest.noise.numerics.density import NumericalDensity
 from privest.noise.numerics.differences import (
@@ -26,8 +25,6 @@ from privest.noise.numerics.differences import (
 )
 from privest.noise.quadrature import Integrand, Quadrature
 
-# Where a score is compared with the density.
-WIDE = scipy.special.ndtr(np.linspace(-4.0, 4.0, 33))
 # Where the law of z is looked at for kinks and jumps in u: no round numbers, which hit kinks in z.
 PROBES = np.array([0.03, 0.0873, 0.1931, 0.337, 0.4639, 0.6127, 0.7591, 0.8853, 0.9689])
 # A vanishing outcome is looked at from these distances (in units of u); the last two extrapolated.
@@ -38,63 +35,16 @@ GROWS = 1.15
 CLOSE = 2.0**-26
 # ln of the probability from which on an outcome is expected in some thousand releases.
 SEEN = math.log(1e-4)
-# And of the factor by which it is then gone.
-GONE = math.log(1e9)
 
 
 def information_by_numbers(channel: Channel, u: float) -> Quadrature:
-    """I(u) from `log_density` (and `score` if the channel has its own), with an error bound.
+    """I(u) from `log_density` alone, with an error bound: a channel's own score is not used.
 
     Infinite where p(z|u) jumps in u, an outcome vanishes slower than quadratically, or z is
     constant. Cost: 10⁵ to 10⁷ log-densities for a continuous channel, hundreds an outcome for a
     discrete one.
     """
     return _summed(channel, float(u)) if channel.discrete else _integrated(channel, float(u))
-
-
-def score_is_false(channel: Channel, u: float) -> bool:
-    """Whether the channel's own score is not the derivative of its log-density at u.
-
-    At all likely outcomes, or 33 quantiles out to four deviations of a normal distribution.
-    """
-    if not has_score(channel):
-        return False
-    try:
-        z = _outcomes(channel, u) if channel.discrete else density_at(channel, u).quantile(WIDE)
-    except PrivestError:
-        return False  # what is wrong shows when the information is asked for
-    return _false_at(channel, z, u)
-
-
-def _false_at(channel: Channel, z: Array, u: float) -> bool:
-    z = z[log_density(channel, z, u) > -30.0]
-    if z.size == 0:
-        return False
-    kink, most = _kinks(channel, z, u, float(np.median(_reach(channel, z, u))), at_least=2)
-    if kink:  # two derivatives, and the score may be either
-        return False
-    clear = np.minimum(clear_of_landmarks(channel, z, u), most)
-    with np.errstate(all="ignore"):
-        everywhere = np.full(z.shape, u)
-        own = channel.score(z, everywhere)
-        other, error = differences(channel, z, everywhere, clear)
-        apart = ~(np.abs(own - other) <= 1e-4 * (np.abs(own) + np.abs(other)) + 10 * error)
-    # One place may be a kink in z, where the two may differ.
-    return bool(np.count_nonzero(apart) > 1)
-
-
-def _believed(channel: Channel, z: Array, u: float) -> Channel:
-    """The channel, without its own score where that is false."""
-    return _scoreless(channel) if has_score(channel) and _false_at(channel, z, u) else channel
-
-
-def _scoreless(channel: Channel) -> Channel:
-    return Channel.from_functions(
-        log_density=channel.log_density,
-        support=channel.support,
-        landmarks=channel.landmarks,
-        outcomes=channel.outcomes if channel.discrete else None,
-    )
 
 
 # --- continuous ---------------------------------------------------------------------------------
@@ -105,9 +55,8 @@ def _integrated(channel: Channel, u: float) -> Quadrature:
         density = density_at(channel, u)
         _ = density.log_mass
     except InvalidInput:
-        if _diverges(channel, u):  # z is a constant at u: y/g at y = 0
-            return Quadrature(math.inf, 0.0)
-        raise
+        _ = density_at(channel, u + max(abs(u), 1.0) * CLOSE).log_mass
+        return Quadrature(math.inf, 0.0)  # z is a constant at u, and not beside it: y/g at y = 0
     probes = density.quantile(PROBES)
     unit = float(np.median(_reach(channel, probes, u)))
     if _nothing(unit, u) or any(
@@ -115,8 +64,6 @@ def _integrated(channel: Channel, u: float) -> Quadrature:
     ):
         return Quadrature(math.inf, 0.0)
     kink, most = _kinks(channel, probes, u, unit, at_least=2)
-    if not kink:
-        channel = _believed(channel, density.quantile(WIDE), u)
     sides = (-1, 1) if kink else (0,)
     found = [density.expectation(_squared(channel, u, most, side)) for side in sides]
     return max(found, key=lambda estimate: estimate.value)
@@ -131,20 +78,8 @@ def density_at(channel: Channel, u: float) -> NumericalDensity:
     return NumericalDensity(
         lambda z: channel.log_density(z, np.full(z.shape, u)),
         support=(low, high),
-        landmarks=tuple(inside),
+        breaks=tuple(inside),
     )
-
-
-def _diverges(channel: Channel, u: float) -> bool:
-    for side in (-1, 1):
-        away = u + side * max(abs(u), 1.0) * LADDER[:3]
-        far, middle, near = (
-            density_at(channel, v).expectation(_squared(channel, v, math.inf)).value
-            for v in away.tolist()
-        )
-        if not near > GROWS * middle > GROWS**2 * far:
-            return False
-    return True
 
 
 def _moves(channel: Channel, point: float, u: float, unit: float, width: float) -> bool:
@@ -195,7 +130,6 @@ def _summed(channel: Channel, u: float) -> Quadrature:
         # A small reach of one outcome: something happens at that distance, for all of them.
         most = min(most, float(far[~gone].min()))
     if not (kink or lost.size):
-        channel = _believed(channel, z, u)
         return _sum(z, mass, _squared(channel, u, most))
     found = []
     for side in (-1, 1):
@@ -207,37 +141,12 @@ def _summed(channel: Channel, u: float) -> Quadrature:
 
 
 def _outcomes_move(channel: Channel, likely: Array, u: float) -> bool:
-    """Whether the outcomes themselves move with u, and reveal it.
-
-    A mass matched to a tolerance is flat around u and jumps to zero further on, and other outcomes
-    do the same from there.
-    """
-    least = float(_reach(channel, likely, u).min(initial=math.inf))
-    if _nothing(least, u):
-        return True
-    far = 4 * least  # where ln p has changed by more than ½
-    return any(
-        _loses(channel, u, side * far) and _loses(channel, u + side * far, side * far)
-        for side in (-1, 1)
-    )
-
-
-def _loses(channel: Channel, u: float, far: float) -> bool:
-    z = _outcomes(channel, u)
-    here, there = log_density(channel, z, u), log_density(channel, z, u + far)
-    lost = (here > SEEN) & (there < here - GONE)
-    if not lost.any():
-        return False
-    which = float(z[lost][0])
-
-    def seen(v: Array) -> Array:
-        return np.exp(log_density(channel, np.full(v.shape, which), v))
-
-    a, b = (np.array([end]) for end in sorted((u, u + far)))
-    width = 1e-12 * abs(far)
-    return bool(
-        find_jumps(seen, (a, b), width=width, least=lambda a, b: 0.1 * (a + b), kept=0.9, zoom=10)
-    )
+    """Whether a likely outcome is not listed next to u: it moves with u, and reveals it."""
+    for v in (u - CLOSE * max(abs(u), 1.0), u + CLOSE * max(abs(u), 1.0)):
+        gap = np.abs(likely[:, None] - _outcomes(channel, v)).min(axis=1, initial=math.inf)
+        if (gap > np.maximum(1e-3 * abs(v - u), 64 * EPS * np.abs(likely))).any():
+            return True
+    return False
 
 
 def _outcomes(channel: Channel, u: float) -> Array:
@@ -275,12 +184,10 @@ def _squared(channel: Channel, u: float, most: float, side: int = 0) -> Integran
     """The squared score at u, or that from one side of a kink."""
 
     def squared(z: Array) -> tuple[Array, Array]:
+        clear = np.full(z.shape, math.inf) if side else clear_of_landmarks(channel, z, u)
         with np.errstate(all="ignore"):
-            if side:
-                everywhere = np.full(z.shape, u)
-                value, error = differences(channel, z, everywhere, np.full(z.shape, most), side)
-            else:
-                value, error = score_and_error(channel, z, u, most)
+            steps = np.minimum(clear, most)
+            value, error = differences(channel, z, np.full(z.shape, u), steps, side)
             return value**2, 2 * np.abs(value) * error + error**2
 
     return squared
@@ -329,19 +236,6 @@ def score_by_differences(channel: Channel, z: Array, u: Array) -> Array:
         here = u == value
         clear[here] = clear_of_landmarks(channel, z[here], float(value))
     return differences(channel, z, u, clear)[0]
-
-
-def has_score(channel: Channel) -> bool:
-    return bool(getattr(channel, "has_score", type(channel).score is not Channel.score))
-
-
-def score_and_error(channel: Channel, z: Array, u: float, most: float) -> tuple[Array, Array]:
-    """The score at one u and its error; by differences with steps of at most `most`."""
-    if has_score(channel):
-        with np.errstate(all="ignore"):
-            return channel.score(z, np.full(z.shape, u)), np.zeros(z.shape)
-    clear = clear_of_landmarks(channel, z, u)
-    return differences(channel, z, np.full(z.shape, u), np.minimum(clear, most))
 
 
 def differences(

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from privest import lattice, privacy
-from privest.arrays import AnyArray, Array, ArrayLike, as_count, as_positive, fingerprint_of
+from privest.arrays import AnyArray, Array, ArrayLike, fingerprint_of
 from privest.errors import InvalidInput
-from privest.lattice import GRID, Coin, flips_for
+from privest.lattice import GRID, Coin
 from privest.mechanism.inputs import marked, real_numbers, split_missing
 from privest.mechanism.source import Clip, Law, Shown, Source, as_integers, as_protected, as_source
-from privest.privacy.exposures import coin_chance
 
 
 class RowMechanism:
@@ -80,9 +79,13 @@ class RowMechanism:
         return np.where((weights == 0) & ~np.isnan(found), 0.0, found)
 
     def _toss(self, coin: Coin, y: Array, source: Source) -> Array:
-        bits = _tossed(coin, y, source, self.steps, "coin")
+        """A bit of each value by itself, in whatever blocks they come."""
+        bits = source.add_noise(
+            y.ravel, shape=(y.size,), at=self.steps, sizes=(1,) * y.size, law=coin,
+            fingerprint="coin",
+        )  # fmt: skip
         self.steps += y.size
-        return bits
+        return bits.reshape(y.shape)
 
     def _clip(self, weights: Array) -> Clip | None:
         if self.range is None:
@@ -90,80 +93,6 @@ class RowMechanism:
         distinct, place = np.unique(weights, return_inverse=True)
         least, most = clip_of([distinct], self.range)
         return least[place], most[place]
-
-
-class RandomisedResponse:
-    """A yes or no (1 or 0) that is flipped with probability q ≥ 1/(1 + e^ε). Warner 1965.
-
-        E[unit·z + zero] = y ,   variance 1/s ,   s = `level` ≤ 4 sinh²(ε/2)
-
-    A value that is neither 0 nor 1 counts as the nearer of both. Pure ε, exactly (lattice/PROOF.md
-    §9).
-
-    >>> coin = RandomisedResponse(1.0)
-    >>> coin.chance([0.0, 1.0]).round(6).tolist(), round(coin.guess, 3)
-    ([0.268941, 0.731059], 0.731)
-    >>> sorted(set(coin.release([0.0, 1.0] * 50).tolist()))
-    [0.0, 1.0]
-    """
-
-    def __init__(self, epsilon: float) -> None:
-        self.epsilon = as_positive(epsilon, "epsilon")
-        self.coin = Coin(flips_for(self.epsilon))
-
-    @property
-    def level(self) -> float:
-        """s: 1/s is the variance of unit·z + zero."""
-        return float(self.coin.level)
-
-    @property
-    def unit(self) -> float:
-        """unit·z + zero is unbiased for y."""
-        return self.coin.unit
-
-    @property
-    def zero(self) -> float:
-        return self.coin.zero
-
-    @property
-    def guess(self) -> float:
-        """The largest probability of a right guess, with even odds before: e^ε/(1 + e^ε)."""
-        return coin_chance(self.epsilon)
-
-    def chance(self, y: ArrayLike) -> Array:
-        """P(z = 1 | y), the nearest doubles."""
-        given = np.asarray(y, dtype=np.float64)
-        chances = [float(self.coin.chance(value)) for value in given.ravel().tolist()]
-        return np.array(chances).reshape(given.shape)
-
-    def simulate(self, y: ArrayLike, rng: np.random.Generator | Source, at: int = 0) -> Array:
-        """Bits of values (…,); `at`: the number of values released before."""
-        first = as_count(at, "at", least=0)
-        return _tossed(self.coin, real_numbers(y), as_source(rng), first, self.fingerprint)
-
-    def release(self, y: ArrayLike, source: Source | None = None, at: int = 0) -> Array:
-        """Bits of values (…,), 0 or 1, from the entropy of the operating system.
-
-        No value is rejected; NaN is missing and stays NaN.
-        """
-        first = as_count(at, "at", least=0)
-        return _tossed(self.coin, real_numbers(y), as_protected(source), first, self.fingerprint)
-
-    @property
-    def fingerprint(self) -> str:
-        coin = self.coin
-        return f"RandomisedResponse {coin.flips} {coin.low!r} {coin.high!r}"
-
-    def __repr__(self) -> str:
-        return f"RandomisedResponse({self.epsilon:g})"
-
-
-def _tossed(coin: Coin, y: Array, source: Source, at: int, fingerprint: str) -> Array:
-    """A bit of each value by itself, in whatever blocks they come."""
-    bits = source.add_noise(
-        y.ravel, shape=(y.size,), at=at, sizes=(1,) * y.size, law=coin, fingerprint=fingerprint
-    )
-    return bits.reshape(y.shape)
 
 
 # --- a public range of measurements, and the range of Lᵀy: multiples of the grid -----------------

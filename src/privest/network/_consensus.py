@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,9 +34,6 @@ from privest.network._rounds import Method, Spectrum, packed, unpacked
 from privest.network._sensor import Contribution, SensorRelease, not_identifiable
 from privest.privacy import PrivacyLevel, as_level
 from privest.records import Record
-
-if TYPE_CHECKING:
-    from privest.network._graph import AnySparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +85,6 @@ def consensus(
     graph: AnyLinks,
     *,
     method: Method | None = None,
-    weights: ArrayLike | AnySparse | None = None,
     tolerance: float = 1e-6,
     max_rounds: int | None = None,
     trace: bool = False,
@@ -98,9 +94,8 @@ def consensus(
         x_{i,k} = Σ_j a_ij x_{j,k−1} ,  r_{i,k} = Σ_j a_ij r_{j,k−1} ,  θ̂_{i,k} = r_{i,k}⁻¹x_{i,k}
 
     contributions  (x_i, r_i) of every agent, made of its release only (`Sensor.contribution`).
-    graph          a Graph, a networkx graph, or `TimeVarying` links.
+    graph          a Graph, a networkx graph, or `TimeVarying` links; with Metropolis weights.
     method         "plain", or "chebyshev" (the default where W is fixed): about √gap the rounds.
-    weights        W (N, N), dense or sparse, on the edges of the graph; by default Metropolis.
     tolerance      in standard errors of the efficient estimate, for every agent and trial. Double
                    precision reaches 1e-9 with a hundred agents, 1e-7 with 10⁵.
     max_rounds     the most rounds; then NumericalFailure.
@@ -110,7 +105,7 @@ def consensus(
     Source: `algo:average`, `thm:eff/fusion` and its time-varying remark; Chebyshev is ours.
     """
     asked = as_positive(tolerance, "tolerance")
-    stack, net = Contribution.stack(contributions), as_links(graph, weights)
+    stack, net = Contribution.stack(contributions), as_links(graph)
     if net.agents != len(stack.x):
         raise InvalidInput(f"{len(stack.x)} agents contribute, the graph is for {net.agents}.")
     way, shape = _rounds.chosen(method, net), stack.x.shape
@@ -175,7 +170,7 @@ def average(
     floor of `coro:consensus` for v = 1 (a real release has v = 1 + 3g²/4), up to `tolerance`
     standard errors. I_Z(Y) = diag(S_i) for all messages of all rounds, functions of the x_j,0.
     Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal.
-    Source: `coro:consensus`; docs/networks.md.
+    Source: `coro:consensus`; docs/howto/networks.md.
     """
     if not isinstance(release, SensorRelease):
         raise InvalidInput(f"give the release of all agents; received {type(release).__name__}.")
@@ -222,7 +217,7 @@ def centre(values: Array) -> Array:
 
 
 def radius(start: Array, mean: Array) -> Array:
-    """2‖X_0 − X̄‖ by columns (d,), with room for rounding: no spread is ever larger."""
+    """2‖X_0 − X̄‖ by columns (d,), with a margin for rounding: no spread is ever larger."""
     far = np.linalg.norm(start - mean, axis=0)
     return np.asarray(2.0 * far * (1.0 + 1e-6) + 1e-6 * np.abs(mean))
 

@@ -23,10 +23,8 @@ from privest.errors import InvalidInput, MissingDependency
 
 if TYPE_CHECKING:
     Sparse = scipy.sparse.csr_array[Any, tuple[int, int]]
-    AnySparse = scipy.sparse.sparray[Any] | scipy.sparse.spmatrix[Any]
 
 SHOWN = 6  # names listed in a message before "and 14 more"
-TOLERANCE = 1e-12  # rounding in weights that a user computed; then made exact
 
 
 class Graph:
@@ -206,33 +204,19 @@ def as_graph(graph: Graph | object) -> Graph:
 
 
 class Weights:
-    """W = (a_ij) of one averaging round x ← W x (`algo:average`).
+    """W = (a_ij) of one averaging round x ← W x (`algo:average`), Metropolis (Xiao, Boyd 2004).
 
-        a_ij = a_ji > 0 on edges, a_ii = 1 − Σ_j a_ij > 0
+        a_ij = a_ji = 1/(1 + max(d_i, d_j)) on edges, a_ii = 1 − Σ_j a_ij > 0
 
-    `edge_weights`: a_ij in the order of `graph.edges`. The paper allows a_ii = 0, with which an
-    even ring never converges.
+    From the degrees of the neighbours alone. `edge_weights`: a_ij in the order of `graph.edges`.
     """
 
-    def __init__(self, graph: Graph, edge_weights: Array) -> None:
-        self.graph, self.agents, self.edge_weights = graph, graph.agents, edge_weights
-        if len(edge_weights) and edge_weights.min() <= 0:
-            i, j = graph.edges[int(edge_weights.argmin())]
-            raise InvalidInput(
-                f"the weight between agents {graph.name(i)} and {graph.name(j)} is "
-                f"{edge_weights.min():.6g}; weights on edges must be > 0."
-            )
-        i, j = graph.edges.T
-        used = np.bincount(i, edge_weights, minlength=self.agents)
-        used += np.bincount(j, edge_weights, minlength=self.agents)
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.agents = graph, graph.agents
+        ends = graph.degrees[graph.edges]
+        self.edge_weights: Array = np.asarray(1.0 / (1.0 + ends.max(axis=1)))
+        used = np.bincount(graph.edges.T.ravel(), np.tile(self.edge_weights, 2), self.agents)
         self.own_weights: Array = 1.0 - used  # a_ii, (N,)
-        worst = int(self.own_weights.argmin())
-        if not self.own_weights[worst] > 0:
-            raise InvalidInput(
-                f"agent {graph.name(worst)} keeps a_ii = {self.own_weights[worst]:.6g} of its own "
-                "value; it must be > 0, or an even ring never converges. Scale its edges down, or "
-                "leave weights= out."
-            )
 
     @cached_property
     def matrix(self) -> Sparse:
@@ -245,68 +229,11 @@ class Weights:
         return table.indices[row][others], table.data[row][others]
 
 
-def metropolis(graph: Graph) -> Weights:
-    """a_ij = 1/(1 + max(d_i, d_j)), from the degrees of the neighbours alone (Xiao, Boyd 2004)."""
-    ends = graph.degrees[graph.edges]
-    return Weights(graph, np.asarray(1.0 / (1.0 + ends.max(axis=1))))
-
-
-def weights_on(graph: Graph | object, matrix: ArrayLike | AnySparse | None) -> Weights:
-    """Metropolis weights of a connected graph, or those of a given W, dense or sparse.
-
-    W may be off by 1e-12 (rounding): the two a_ij are averaged and a_ii is taken from them, since
-    an error of a row sum would move the average every round.
-    """
+def weights_of(graph: Graph | object) -> Weights:
+    """The weights of a connected graph."""
     net = as_graph(graph)
     net.require_connected()
-    if matrix is None:
-        return metropolis(net)
-    table = _table(matrix, net.agents)
-    i, j = net.edges.T
-    forth, back = np.asarray(table[i, j]).ravel(), np.asarray(table[j, i]).ravel()
-    rest = scipy.sparse.coo_array(table - table.multiply(net.adjacency))
-    a, b = rest.coords
-    strange = (a != b) & (rest.data != 0)
-    if strange.any():
-        raise InvalidInput(
-            f"W has a weight between agents {net.name(a[strange][0])} and "
-            f"{net.name(b[strange][0])}, which the graph does not link."
-        )
-    gap = np.abs(forth - back)
-    worst = int(gap.argmax()) if len(gap) else 0
-    if len(gap) and gap[worst] > TOLERANCE:
-        one, other = net.name(i[worst]), net.name(j[worst])
-        raise InvalidInput(
-            f"W must be symmetric: agent {one} gives agent {other} the weight {forth[worst]:.15g}, "
-            f"agent {other} gives {one} {back[worst]:.15g}. Without symmetry the average is not "
-            "kept."
-        )
-    found = Weights(net, (forth + back) / 2)
-    totals = np.asarray(table.sum(axis=1)).ravel()
-    worst = int(np.abs(totals - 1.0).argmax())
-    if abs(totals[worst] - 1.0) > TOLERANCE * (2 + int(net.degrees[worst])):
-        raise InvalidInput(
-            f"the weights of agent {net.name(worst)} sum to {totals[worst]:.15g}, not to 1: its "
-            "own weight must be a_ii = 1 − Σ_j a_ij."
-        )
-    return found
-
-
-def _table(matrix: ArrayLike | AnySparse, agents: int) -> Sparse:
-    given: Any = matrix
-    sparse: bool = scipy.sparse.issparse(given)
-    if sparse:
-        table: Any = scipy.sparse.csr_array(given).astype(np.float64)
-        as_array(table.data, "W", ndim=1)
-    else:
-        table = scipy.sparse.csr_array(as_array(given, "W", ndim=2))
-    if table.shape != (agents, agents):
-        raise InvalidInput(
-            f"W must be square, one row an agent ({agents}); received shape {table.shape}."
-        )
-    table.sum_duplicates()
-    checked: Sparse = table
-    return checked
+    return Weights(net)
 
 
 def _assembled(edges: Index, *values: Array) -> Sparse:
@@ -363,7 +290,7 @@ class TimeVarying:
         if rng is not None and not isinstance(rng, np.random.Generator):
             rng = np.random.default_rng(as_count(rng, "rng", least=0))
         self._rng = rng if self.loss else None
-        self._plan = [metropolis(each) for each in plan]
+        self._plan = [Weights(each) for each in plan]
 
     def matrix(self, k: int) -> Sparse:
         weights = self._plan[k % len(self._plan)]
@@ -379,9 +306,5 @@ Links = Fixed | TimeVarying
 AnyLinks = TimeVarying | Graph | object  # object: a networkx graph
 
 
-def as_links(graph: AnyLinks, weights: ArrayLike | AnySparse | None = None) -> Links:
-    if not isinstance(graph, TimeVarying):
-        return Fixed(weights_on(graph, weights).matrix)
-    if weights is not None:
-        raise InvalidInput("time-varying links have Metropolis weights: leave weights= out.")
-    return graph
+def as_links(graph: AnyLinks) -> Links:
+    return graph if isinstance(graph, TimeVarying) else Fixed(weights_of(graph).matrix)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, as_array, as_choice, as_count, as_positive
+from privest.arrays import EPS, Array, as_array, as_choice, as_count, as_positive
 from privest.errors import (
     InvalidInput,
     MissingDependency,
@@ -29,7 +29,7 @@ from privest.errors import (
 from privest.estimator.result import Estimate
 from privest.linalg import batched
 from privest.network._consensus import certified
-from privest.network._graph import Graph, weights_on
+from privest.network._graph import Graph, weights_of
 from privest.network._rounds import METHODS, Method, Spectrum, packed, spectrum_of, unpacked
 from privest.network._sensor import Contribution
 
@@ -64,7 +64,6 @@ def consensus(
     comm: Any = None,  # noqa: ANN401 - mpi4py is optional
     method: Method = "chebyshev",
     tolerance: float = 1e-6,
-    weights: ArrayLike | None = None,
     max_rounds: int | None = None,
     timeout: float = 30.0,
     names: Sequence[str] | None = None,
@@ -90,7 +89,7 @@ def consensus(
     asked, wait = as_positive(tolerance, "tolerance"), as_positive(timeout, "timeout")
     max_rounds = None if max_rounds is None else as_count(max_rounds, "max_rounds", least=0)
     as_choice(method, METHODS, "method")
-    net_weights = weights_on(graph, weights)
+    net_weights = weights_of(graph)
     comm = world() if comm is None else comm
     if comm.size != net_weights.agents:
         raise InvalidInput(
@@ -298,7 +297,7 @@ class Neighbourhood:
         for row, j in zip(theirs, self.neighbours):
             if not np.array_equal(row, mine):
                 raise InvalidInput(
-                    f"agent {self._name(j)} takes part with another graph, other weights or "
+                    f"agent {self._name(j)} takes part with another graph, other "
                     "parameters (their number, names or order), method or tolerance: start all "
                     "agents with the same."
                 )

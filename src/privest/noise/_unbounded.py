@@ -106,7 +106,6 @@ class Laplace(CentredLaw):
 
     scale: float = 1.0
     POSITIVE = ("scale",)
-    kinks = (0.0,)
     expected_squared_curvature = math.inf  # the pointwise l'' = 0 misses the kink
 
     def logpdf(self, x: ArrayLike) -> Array:

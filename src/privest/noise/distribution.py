@@ -105,15 +105,6 @@ class Distribution(abc.ABC):
         """Points where the density jumps, ends of the support included."""
         return self._numbers.jumps
 
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        """Points where the score jumps and the density does not.
-
-        Numerically: not searched for when the density jumps, and placed to within 1e-4 widths
-        unless the point is a landmark or a peak.
-        """
-        return self._numbers.kinks
-
     # -- moments and information ----------------------------------------------------------------
 
     @property
@@ -157,13 +148,8 @@ class Distribution(abc.ABC):
         """The distribution of c·X, c ≠ 0 (negative: mirrored)."""
         return moved(self, 0.0, as_scale(c))
 
-    def with_variance(self, variance: float) -> Distribution:
-        """Scaled about its origin (`shift`, the mean of a Gaussian, else 0) to this variance."""
-        wanted = as_positive(variance, "variance")
-        return self._stretched(math.sqrt(wanted / self._usable("variance", self.variance)))
-
     def with_fisher_information(self, information: float) -> Distribution:
-        """Scaled about its origin to this Fisher information."""
+        """Scaled about its origin (`shift`, a Gaussian's mean, else 0) to this information."""
         wanted = as_positive(information, "information")
         have = self._usable("Fisher information", self.fisher_information)
         return self._stretched(math.sqrt(have / wanted))
@@ -215,7 +201,7 @@ class Distribution(abc.ABC):
         return NumericalDensity(
             self.logpdf,
             support=self.support,
-            landmarks=self.landmarks,
+            breaks=self.landmarks,
             score=self.score if self._overrides("score") else None,
             curvature=self.curvature if self._overrides("curvature") else None,
         )
@@ -238,7 +224,6 @@ class CentredLaw(Distribution):
     """
 
     POSITIVE: ClassVar[tuple[str, ...]] = ()
-    kinks: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in self.POSITIVE:
@@ -269,7 +254,7 @@ class CentredLaw(Distribution):
 
 @dataclass(frozen=True, repr=False)
 class Affine(Distribution):
-    """The distribution of shift + scale·X, X ~ law; written `shift + scale * law`.
+    """The distribution of shift + scale·X, X ~ its distribution; written `shift + scale * law`.
 
         f(x) = f₀(t)/|scale|,  l' = l₀'(t)/scale,  l'' = l₀''(t)/scale²,  t = (x − shift)/scale
         I = I₀/scale²,  E l''² = E l₀''²/scale⁴
@@ -336,10 +321,6 @@ class Affine(Distribution):
     @property
     def jumps(self) -> tuple[float, ...]:
         return self._points(self.law.jumps)
-
-    @property
-    def kinks(self) -> tuple[float, ...]:
-        return self._points(self.law.kinks)
 
     @property
     def mean(self) -> float:

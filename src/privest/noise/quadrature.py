@@ -107,13 +107,23 @@ def refine(
 
 
 @cache
-def _to_the_ends() -> Array:
-    """Weights (FINE, 2) that extrapolate values at the Gauss points to t = −1 and t = 1."""
+def _to_series() -> Array:
+    """(FINE, FINE): values at the Gauss points to Legendre coefficients."""
     nodes, weights = gauss(FINE)
     basis = np.polynomial.legendre.legvander(nodes, FINE - 1)
+    return np.asarray((basis * weights[:, None]).T * (np.arange(FINE) + 0.5)[:, None])
+
+
+def legendre_series(values: Array) -> Array:
+    """Coefficients (FINE, cells) of the polynomials through values (cells, FINE)."""
+    return np.asarray(_to_series() @ values.T)
+
+
+@cache
+def _to_the_ends() -> Array:
+    """Weights (FINE, 2) that extrapolate values at the Gauss points to t = −1 and t = 1."""
     at_ends = np.polynomial.legendre.legvander(np.array([-1.0, 1.0]), FINE - 1)
-    scale = (2 * np.arange(FINE) + 1) / 2
-    return np.asarray(weights[:, None] * (basis @ (scale[:, None] * at_ends.T)))
+    return np.asarray((at_ends @ _to_series()).T)
 
 
 def integrate(integrand: Integrand, chains: tuple[Chain, ...]) -> Integral:

@@ -6,8 +6,6 @@ LABELS        the name in privest of every label of the paper.
 """
 
 from privest.paper import reference
-from privest.paper._cluster import cluster_executor as cluster_executor
-from privest.paper._engine import Running as Running
 from privest.paper._fig1 import fig1
 from privest.paper._fig2 import fig2
 from privest.paper._fig3 import fig3

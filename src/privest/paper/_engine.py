@@ -1,6 +1,6 @@
 """Monte Carlo: trials × tasks, the same numbers whatever the number of workers.
 
-Every unit of (task, chunk of trials) has its own generator, seeded by (seed, task, chunk) alone.
+Every chunk of trials of a task has its own generator, seeded by (seed, task, first trial) alone.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import scipy
@@ -23,7 +23,7 @@ from privest.errors import InvalidInput
 from privest.estimator.likelihood import Backend
 from privest.records import Record
 
-CHUNK = 2000  # trials of a unit
+CHUNK = 2000  # trials of one generator
 WORDS = 4  # of a counter of Philox
 
 
@@ -41,6 +41,18 @@ class Task:
     stream: str | None = None
     counted: bool = False
 
+    def run(self, first: int, trials: int, seed: int) -> Array:
+        """The numbers of `trials` trials from trial `first` on."""
+        make = counter if self.counted else generator
+        rng = make(self.stream or self.key, first, seed)
+        values = np.asarray(self.work(rng, trials, **self.arguments))
+        if values.ndim not in (1, 2) or len(values) != trials:
+            raise InvalidInput(
+                f"task {self.key!r} must give one number for each of {trials} trials; it gave "
+                f"shape {values.shape}."
+            )
+        return values
+
 
 @dataclass(frozen=True)
 class Summary(Record):
@@ -52,34 +64,17 @@ class Summary(Record):
     median: float
 
 
-class Store(Protocol):
-    """Finished units, kept."""
-
-    def get(self, unit: Unit) -> Array | None:
-        """Its numbers; None: not kept."""
-
-    def put(self, unit: Unit, values: Array) -> None:
-        """Keep its numbers."""
-
-
 class Running(TypedDict, total=False):
-    """The workers of a run; the numbers do not depend on them.
-
-    workers   processes on this machine (one BLAS thread each); or any other `executor`.
-    store     keeps finished units, so that a run that was stopped goes on.
-    progress  called with (units done, units in all).
-    """
+    """Processes on this machine, one BLAS thread each, and a call with (chunks done, all)."""
 
     workers: int
-    executor: Executor | None
-    store: Store | None
     progress: Callable[[int, int], None] | None
 
 
 def monte_carlo(
     tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = CHUNK, **running: Unpack[Running]
 ) -> dict[str, Summary]:
-    """Summaries of all tasks by key; the numbers depend on `chunk`, the trials of a unit."""
+    """Summaries of all tasks by key; the numbers depend on `chunk`, not on the workers."""
     found = trials_of(tasks, trials=trials, seed=seed, chunk=chunk, **running)
     for key, values in found.items():
         if values.ndim > 1:
@@ -93,81 +88,61 @@ def trials_of(
     tasks: Sequence[Task], *, trials: int, seed: int, chunk: int = CHUNK, **running: Unpack[Running]
 ) -> dict[str, Array]:
     """The numbers of every task, trial by trial: (trials,), or (trials, m) for rows."""
-    workers = running.get("workers", 1)
-    _require_runnable(tasks, trials, chunk, workers)
-    starts = range(0, trials, chunk)
-    units = [Unit(task, at, min(chunk, trials - at)) for task in tasks for at in starts]
-    report = running.get("progress") or (lambda done, total: None)
-    store = running.get("store")
-    found = _kept(store, units)
-    with _pool(running.get("executor"), workers, len(units)) as pool:
-        report(len(found), len(units))
-        left = [unit for unit in units if unit.place not in found]
-        for unit, values in _results(pool, left, seed):
-            found[unit.place] = values
-            if store is not None:
-                store.put(unit, values)
-            report(len(found), len(units))
-    return {task.key: np.concatenate([found[task.key, at] for at in starts]) for task in tasks}
-
-
-def _kept(store: Store | None, units: Sequence[Unit]) -> dict[tuple[str, int], Array]:
-    if store is None:
-        return {}
-    return {unit.place: kept for unit in units if (kept := store.get(unit)) is not None}
-
-
-def _require_runnable(tasks: Sequence[Task], trials: int, chunk: int, workers: int) -> None:
+    workers, report = running.get("workers", 1), running.get("progress")
     if trials < 2 or chunk < 1 or workers < 1:
         raise InvalidInput("Monte Carlo needs at least 2 trials, 1 trial a chunk and 1 worker.")
     if len({task.key for task in tasks}) != len(tasks):
         raise InvalidInput("two tasks have the same key.")
-
-
-@dataclass(frozen=True)
-class Unit:
-    """`count` trials of a task, from trial `at`."""
-
-    task: Task
-    at: int
-    count: int
-
-    @property
-    def place(self) -> tuple[str, int]:
-        return self.task.key, self.at
+    starts = range(0, trials, chunk)
+    chunks = [(task, at, min(chunk, trials - at)) for task in tasks for at in starts]
+    found: dict[tuple[str, int], Array] = {}
+    for key, at, values in _results(chunks, seed, workers):
+        found[key, at] = values
+        if report is not None:
+            report(len(found), len(chunks))
+    return {task.key: np.concatenate([found[task.key, at] for at in starts]) for task in tasks}
 
 
 def _results(
-    pool: Executor | None, units: Sequence[Unit], seed: int
-) -> Iterator[tuple[Unit, Array]]:
-    if pool is None:
-        for unit in units:
-            yield unit, run_unit(unit, seed)
+    chunks: Sequence[tuple[Task, int, int]], seed: int, workers: int
+) -> Iterator[tuple[str, int, Array]]:
+    if workers == 1 or len(chunks) < 2:
+        for task, at, count in chunks:
+            yield task.key, at, task.run(at, count, seed)
         return
-    futures: dict[Future[Array], Unit] = {pool.submit(run_unit, unit, seed): unit for unit in units}
+    with (
+        _one_thread_each(),
+        ProcessPoolExecutor(min(workers, len(chunks)), mp_context=get_context("spawn")) as pool,
+    ):
+        futures = {
+            pool.submit(task.run, at, count, seed): (task.key, at) for task, at, count in chunks
+        }
+        try:
+            for future in as_completed(futures):
+                yield *futures[future], future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Processes that start inside have one BLAS thread: more would fight for cores."""
+    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
     try:
-        for future in as_completed(futures):
-            yield futures[future], future.result()
+        yield
     finally:
-        for future in futures:
-            future.cancel()
-
-
-def run_unit(unit: Unit, seed: int) -> Array:
-    task, count = unit.task, unit.count
-    make = counter if task.counted else generator
-    numbers = make(task.stream or task.key, unit.at, seed)
-    values = np.asarray(task.work(numbers, count, **task.arguments))
-    if values.ndim not in (1, 2) or len(values) != count:
-        raise InvalidInput(
-            f"task {task.key!r} must give one number for each of {count} trials; it gave shape "
-            f"{values.shape}."
-        )
-    return values
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def generator(key: str, at: int, seed: int) -> np.random.Generator:
-    """The generator of a unit: a function of (seed, key, first trial) alone. For experiments."""
+    """The generator of a chunk: a function of (seed, key, first trial) alone. For experiments."""
     return np.random.default_rng(np.random.SeedSequence([seed, at, *_words(key)]))
 
 
@@ -223,23 +198,3 @@ def _summary(values: Array) -> Summary:
     error = float(np.std(small, ddof=1)) / math.sqrt(len(values))
     found = float(np.mean(small)), error, float(np.median(small))
     return Summary(len(values), *(math.ldexp(value, power) for value in found))
-
-
-@contextmanager
-def _pool(executor: Executor | None, workers: int, units: int) -> Iterator[Executor | None]:
-    """Fresh processes with one BLAS thread each: more would fight for cores."""
-    if executor is not None or workers == 1 or units < 2:
-        yield executor
-        return
-    names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        with ProcessPoolExecutor(min(workers, units), mp_context=get_context("spawn")) as pool:
-            yield pool
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

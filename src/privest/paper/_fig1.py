@@ -76,7 +76,7 @@ def fig1(
     trials       of every point: 2000; on a graphics processor 10⁶.
     model, theta another y = Hθ + w, w white and Gaussian, and its true θ.
     backend      "cupy": on a graphics processor; other random numbers than "numpy".
-    running      workers=, executor=, progress=: the workers.
+    running      workers=: processes; progress=: called with (chunks done, all).
     """
     as_choice(backend, ("numpy", "cupy"), "backend")
     setting, seed = setting_of(model, theta), engine.seed_of(rng)
@@ -88,7 +88,7 @@ def fig1(
     }
     _require_workers(chosen, backend, running)
     for method in chosen:  # a mistake shows now, not after hours
-        engine.run_unit(engine.Unit(tasks[method.name, values[0]], 0, 2), seed)
+        tasks[method.name, values[0]].run(0, 2, seed)
     there = backend != "numpy"
     count = trials if trials is not None else DEVICE_TRIALS if there else TRIALS
     chunk = count if there else engine.CHUNK
@@ -162,7 +162,7 @@ def _require_workers(methods: Sequence[Method], backend: str, running: engine.Ru
     """Refuse a device that is not there, and methods that cannot be sent to other processes."""
     if backend != "numpy":
         as_backend(backend)
-    if running.get("workers", 1) == 1 and running.get("executor") is None:
+    if running.get("workers", 1) == 1:
         return
     if backend != "numpy":
         raise InvalidInput("on a graphics processor one process does the work: workers=1.")

@@ -8,7 +8,7 @@ y_k = θ + w_k, θ = 0.53, w Laplacian of variance 1 (or another distribution), 
 - averaging with Gaussian and with Laplacian noise (Cai et al. 2021).
 
 Two floors: `bound`, for any mechanism and unbiased estimate, 1/(KI) + 1/(Ks); and `floor`,
-J*(1/s)/K, for every unbiased T(Y) plus independent Gaussian noise (docs/theory.md 7).
+J*(1/s)/K, for every unbiased T(Y) plus independent Gaussian noise (theory.md 7).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def fig4(
     noise    "laplace" (the paper's), "cauchy", "student-t", "logistic" or "skewed".
     counts   K; 13 from 10 to 10⁴ if not given.
     methods  "likelihood", "averaging-gaussian", "averaging-laplace", beside "optimal".
-    running  workers=, executor=, progress=: the workers.
+    running  workers=: processes; progress=: called with (chunks done, all).
     """
     law = DISTRIBUTIONS[as_choice(noise, tuple(DISTRIBUTIONS), "noise")]
     # The average of Cauchy noise has no finite variance.

@@ -54,7 +54,7 @@ LABELS: dict[str, str | None] = {
     "eq:traceS": None,
     "eq:lim_Fisher/K": None,
     # 4: applications
-    "ex:affine": "mechanism.AffineMechanism",
+    "ex:affine": "mechanism.Componentwise",
     "mech:trigonometry": "noise.CosSquared",
     "remark:truncation": "mechanism.Inverse",
     "eq:state_space": "dynamics.StateSpace",

@@ -88,18 +88,6 @@ def recursive_bound(information: Iterable[InformationStep], k0: int) -> Iterator
         yield bound
 
 
-def sequential_gaussian(
-    steps: Sequence[Step], y: Sequence[Array], d: Sequence[Array]
-) -> list[Array]:
-    """Phase 1 of `algo:PP_RLS`: z_k = U_kᵀȲ_{k−1} + S_k y_k + d_k, with d_k ~ N(0, S_k) given."""
-    past: Array = np.zeros(0)
-    released: list[Array] = []
-    for step, reading, noise in zip(steps, y, d):
-        released.append(step.U.T @ past + step.S @ reading + noise)
-        past = np.concatenate([past, reading])
-    return released
-
-
 def private_rls(
     steps: Sequence[Step],
     information: Iterable[InformationStep],

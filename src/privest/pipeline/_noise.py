@@ -41,7 +41,7 @@ LARGEST = 2.0**40  # of a measurement, in interquartile ranges: solvers find the
 class NoiseShape:
     """The covariance D of the privacy noise for a budget s: c·tr(D⁻¹A) = s, A = (ΣH_kᵀH_k)⁻¹.
 
-    Of all such D, c the sensitivity of the score, tr WD is least for (docs/theory.md 3)
+    Among all such D, c the sensitivity of the score, tr WD is least for (theory.md 3)
 
         Ã = BᵀAB, W = BBᵀ:   cov of the noise on Bᵀθ̂ = c (tr Ã^½/s) Ã^½ ,   λ = (tr Ã^½)²/(s tr Ã)
 
@@ -97,7 +97,7 @@ def _symmetric(matrix: Array) -> Array:
 
 
 def law_of(noise: Distribution) -> Law:
-    """The law of exact noise; NotReleasable where there is none."""
+    """The distribution of exact noise; NotReleasable where there is none."""
     if isinstance(noise, Gaussian):
         return "gaussian"
     if isinstance(noise, Laplace):
@@ -109,7 +109,7 @@ def law_of(noise: Distribution) -> Law:
 
 
 def widening(noise: Distribution, grid: float) -> float:
-    """Variance of the noise on the grid, rounding included, over that of the continuous law.
+    """Variance of the noise on the grid, rounding included, over that of continuous noise.
 
     1 + 3g²/4 for the Gaussian; (2q/(1 − q)² + 1/4)g²/2 = 1 + 3g²/8 + O(g³) for the Laplacian, whose
     variance times information is 2 on the grid too.

@@ -39,7 +39,7 @@ from privest.pipeline._report import (
     root_jacobian,
     simulated_ratios,
 )
-from privest.pipeline._roots import ROWS_AT_ONCE, Design, Roots, Tie
+from privest.pipeline._roots import ROWS_AT_ONCE, Design, Roots
 from privest.pipeline._score import (
     LinearScore,
     Score,
@@ -84,8 +84,7 @@ class OutputPerturbation:
 
     `release` depends on the measurements by what it releases alone. Errors of `simulate` depend on
     the measurements, and are for the data owner.
-    Source: `algo:mult`, `thm:rate_attainablility`, `concl:ML` (under `assum:mult`);
-    docs/theory.md 7.
+    Source: `algo:mult`, `thm:rate_attainablility`, `concl:ML` (under `assum:mult`); theory.md 7.
 
     >>> import privest as pv
     >>> model = pv.LinearModel([[1.0]] * 100, noise=pv.noise.Laplace(1.0))
@@ -194,7 +193,7 @@ class OutputPerturbation:
 
     @property
     def classical(self) -> Array:
-        """T Σ_CR Tᵀ = T(HᵀH)⁻¹Tᵀ/I; zero for a law of infinite information."""
+        """T Σ_CR Tᵀ = T(HᵀH)⁻¹Tᵀ/I; zero for infinite information."""
         return self.shape.spread / self.law.fisher_information
 
     @property
@@ -226,16 +225,11 @@ class OutputPerturbation:
         """θ̂ without noise, (n,) or (trials, n). Private: for the data owner only.
 
         Raises NumericalFailure where the estimating equation has no proper root, InvalidInput where
-        the residuals do not fit the noise distribution, and, for one data set, BudgetExceeded where
-        a second root is too nearly as good.
+        the residuals do not fit the noise distribution. An equation that can have several roots is
+        solved from that of ψ₀.
         """
         given = self._measurements(y)
         theta = self._estimated(np.atleast_2d(given))
-        if len(theta) == 1:
-            one = given.ravel()
-            tie = self._tie(one, theta[0])
-            if tie is not None:
-                owner_report(self, one, theta[0], tie).require_no_tie()
         return theta if given.ndim == 2 else theta[0]
 
     def _estimated(self, y: Array) -> Array:
@@ -248,15 +242,10 @@ class OutputPerturbation:
         """The estimates of measurements y (trials, K), before any check."""
         if not self._one_step:
             return roots.solve(self.score, self.design, y)
-        start = self._convex_start(y)
+        start = roots.convex_start(self.score, self.design, y)
         reached = start.reached + self._step(y, start.reached)
         theta = np.where(start.converged[:, None], reached, np.nan)
         return Roots(theta, start.converged, start.steps, reached)
-
-    def _convex_start(self, y: Array) -> Roots:
-        score = self.score.bounded
-        first = roots.least_squares(score.centre, self.design, y).theta
-        return roots.descend(score, self.design, y, first)
 
     def _step(self, y: Array, theta: Array) -> Array:
         """(E ψ' ΣHᵀH)⁻¹ Σψ(y − Hθ)Hᵀ, (trials, n)."""
@@ -272,26 +261,19 @@ class OutputPerturbation:
         H = self.model.matrix
         if not self._one_step:
             return root_jacobian(self.score, H, y - theta @ H.T)
-        start = self._convex_start(y)
+        start = roots.convex_start(self.score, self.design, y)
         residual = y - np.where(start.converged[:, None], start.theta, 0.0) @ H.T
         first = root_jacobian(self.score.bounded, H, residual)
         left = self.design.back(self.design.whitened(np.eye(len(H.T)))) / self.score.moments.slope
         own = left @ (H.T * self.score.slope(residual)[:, None, :])
         return np.asarray(first + own - (own @ H) @ first)
 
-    def _tie(self, y: Array, theta: Array) -> Tie | None:
-        begin = None if self._one_step else roots.tie_starts(self.score, self.design, y)
-        if begin is None:
-            return None
-        return roots.nearest_tie(self.score, self.design, y, theta, begin)
-
     def for_data_owner(self, y: ArrayLike) -> OwnerReport:
         """The information that a release would reveal of these measurements. Private."""
         given = self._measurements(y)
         if given.ndim != 1:
             raise InvalidInput("the report is for one data set: give measurements (K,).")
-        theta = self._estimated(given[None])[0]
-        return owner_report(self, given, theta, self._tie(given, theta))
+        return owner_report(self, given, self._estimated(given[None])[0])
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> Estimate:
         """The release with simulated noise: for experiments."""
@@ -389,7 +371,7 @@ class OutputPerturbation:
         return self.law.quantile(np.stack([(1 - part) / 2, (1 + part) / 2], axis=1))
 
     def _require_fit(self, y: Array, theta: Array) -> None:
-        """The middle 50, 99.8 and 0.2% of the law hold about these parts of the residuals."""
+        """The middle 50, 99.8 and 0.2% of the noise hold about these parts of the residuals."""
         count, n = self.model.matrix.shape
         residual = y - theta @ self.model.matrix.T
         for part, (low, high) in zip(PARTS, self._middles):

@@ -2,27 +2,24 @@
 
     I_z(Y) = JᵀTᵀD⁻¹TJ ,   J = ∂θ̂/∂Y ,   for Gaussian noise of covariance D on Tθ̂
 
-tr I_z(Y) is a function of the private measurements, and so is the distance to a tie (`_roots`).
+tr I_z(Y) is a function of the private measurements.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from privest.arrays import Array
-from privest.errors import BudgetExceeded, NumericalFailure
-from privest.pipeline._roots import Tie
+from privest.errors import NumericalFailure
 from privest.pipeline._score import Score
 
 if TYPE_CHECKING:
     from privest.pipeline._perturbation import OutputPerturbation
 
 ENTRIES = 2**21  # measurements simulated at a time
-SD_OF_IQR = 1.349  # interquartile range of a standard normal
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +30,12 @@ class OwnerReport:
     realised   tr I_z(Y) of the release at these measurements.
     worst      max_k [I_z(Y)]_kk, of the most exposed measurement; the budget is on the sum.
     budget     s.
-    second     the second-lowest root of the estimating equation; None: none was found.
-    to_tie     distance of the measurements to a tie of the two, in deviations of the noise w
-               (interquartile range/1.349).
-    jump       of θ̂ there, in deviations of the privacy noise.
-    too_near   whether that is more than the budget allows: a simulation is refused.
     """
 
     estimate: Array
     realised: float
     worst: float
     budget: float
-    second: Array | None = None
-    to_tie: float = math.inf
-    jump: float = 0.0
-    too_near: bool = False
 
     def __repr__(self) -> str:
         return "OwnerReport(private: read its fields, do not release them)"
@@ -57,31 +45,11 @@ class OwnerReport:
         """tr I_z(Y)/s: above 1 for about half of all data sets."""
         return self.realised / self.budget
 
-    def require_no_tie(self) -> None:
-        if self.too_near:
-            raise BudgetExceeded(
-                "the estimating equation has a second root that is almost as good: a small change "
-                "of the measurements would make the estimate jump, by more than the budget allows "
-                "for such a change. Nothing was released. Use score='one_step', which is "
-                "continuous in the measurements, or a monotone score (least squares, a law with "
-                "lighter tails)."
-            )
 
-
-def owner_report(own: OutputPerturbation, y: Array, theta: Array, tie: Tie | None) -> OwnerReport:
+def owner_report(own: OutputPerturbation, y: Array, theta: Array) -> OwnerReport:
     J, precision = own.jacobian(y[None], theta[None])[0], _precision(own)
     each = np.einsum("ik,ik->k", J, precision @ J)
-    found = OwnerReport(theta, float(each.sum()), float(each.max()), own.budget)
-    if tie is None:
-        return found
-    jump = math.sqrt(float(tie.jump @ precision @ tie.jump))
-    return replace(
-        found,
-        second=tie.second,
-        to_tie=SD_OF_IQR * tie.move / float(np.ptp(own.law.quantile([0.25, 0.75]))),
-        jump=jump,
-        too_near=tie.too_near(jump, own.budget, len(y)),
-    )
+    return OwnerReport(theta, float(each.sum()), float(each.max()), own.budget)
 
 
 def root_jacobian(score: Score, H: Array, residual: Array) -> Array:

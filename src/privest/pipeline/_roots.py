@@ -1,20 +1,12 @@
-"""Roots of Σ ψ(y_k − H_kθ̂) H_kᵀ = 0, for one large problem or many small ones at once; their ties.
+"""Roots of Σ ψ(y_k − H_kθ̂) H_kᵀ = 0, for one large problem or many small ones at once.
 
-The estimate is a minimum of F(θ) = Σ ∫ψ(y_k − H_kθ), by Newton steps that never let F rise. There
-may be several: start from the unique minimum for ψ₀ (`BoundedScore`), and for up to `FEW`
-measurements from exact fits of n of them; the lowest minimum reached is the estimate. Large
-problems go through nested subsets of rows, which decide only where the last steps start.
-
-**Ties.** Where two minima are equally low θ̂ jumps, and the release reveals infinite information. A
-release with tr I_z ≤ s moves by at most δ√s deviations of its noise when the measurements move by
-δ: ‖Δ‖ ≤ ∫ √(uᵀI_z u) ≤ δ√s. A jump of a > δ√s deviations at a distance δ breaks the budget, if the
-budget is there to hide such a move (a measurement is hidden to ± √(K/s) on average). An estimate is
-refused where a > δ√s and δ ≤ 3√(K/s).
+The estimate is a minimum of F(θ) = Σ ∫ψ(y_k − H_kθ), by Newton steps that never let F rise, from
+the unique minimum for ψ₀ (`BoundedScore`). Where ψ falls again there may be several minima, and θ̂
+jumps where the one that is reached changes: such estimates are simulated, never released.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,7 +14,6 @@ import numpy as np
 
 from privest.arrays import Array, Flags, Index
 from privest.errors import NotIdentifiable, NumericalFailure
-from privest.estimator.starts import subsets
 from privest.linalg import weighted_roots
 from privest.linalg.batched import substitute
 from privest.linalg.validation import require_units
@@ -39,13 +30,6 @@ TOLERANCE = 1e-6
 POSITIVE = 1e-6  # curvature relative to E ψ' ΣHᵀH below which there is no proper minimum
 SAFE = 0.05  # … and below which a Newton step is not trusted
 ROUNDING = 1e-12  # of F
-ROWS = (4096, 65_536)  # sizes of the nested subsets
-FEW = 64  # measurements up to which exact fits are tried as well
-FITS, MORE_FITS = 6, 30  # for an estimate; in search of a second root
-SAME = 1e-3  # standard errors: nearer roots are one
-TIE_STEPS = 30  # Newton steps towards a tie
-EVEN = 1e-9  # of F: a tie
-HIDDEN = 3.0  # times √(K/s): moves that the budget is there to hide
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,22 +68,13 @@ class Design:
 def solve(score: Score, design: Design, y: Array) -> Roots:
     if isinstance(score, LinearScore):
         return least_squares(score.centre, design, y)
-    begin = starts(score, design, y)
-    if len(y) > 1 or len(design.matrix) <= ROWS[-1]:
-        return _best(score, design, y, begin)
-    return _nested(score, design, y, begin[:, 0])
+    return descend(score, design, y, convex_start(score, design, y).reached)
 
 
-def _nested(score: Score, design: Design, y: Array, start: Array) -> Roots:
-    """One problem of very many rows: down to the minimum of subsets, then on all rows."""
-    theta = start
-    for size in ROWS:
-        rows = _some_rows(len(design.matrix), size)
-        part = _part(design, rows)
-        if part is not None:
-            found = descend(score, part, y[:, rows], theta)
-            theta = np.where(found.converged[:, None], found.theta, theta)
-    return descend(score, design, y, theta)
+def convex_start(score: Score, design: Design, y: Array) -> Roots:
+    """The roots of the bounded score ψ₀: one for every y, which it depends on continuously."""
+    first = least_squares(score.bounded.centre, design, y).theta
+    return descend(score.bounded, design, y, first)
 
 
 def least_squares(centre: float, design: Design, y: Array) -> Roots:
@@ -108,82 +83,6 @@ def least_squares(centre: float, design: Design, y: Array) -> Roots:
     off = (y - centre - theta @ design.matrix.T) @ design.matrix
     theta = theta + design.back(design.whitened(off))
     return Roots(theta, np.ones(len(y), bool), 2, theta)
-
-
-# --- starts -----------------------------------------------------------------------------------
-
-
-def starts(score: Score, design: Design, y: Array) -> Array:
-    bounded = score.bounded
-    rows = _some_rows(len(design.matrix), ROWS[0])
-    part = _part(design, rows) or design
-    some = y if part is design else y[:, rows]
-    first = least_squares(bounded.centre, part, some).theta
-    found = descend(bounded, part, some, first)
-    convex = np.where(found.converged[:, None], found.theta, first)[:, None]
-    if score.one_root or len(design.matrix) > FEW:
-        return convex
-    return np.concatenate([convex, _exact_fits(score, design, y)], axis=1)
-
-
-def tie_starts(score: Score, design: Design, y: Array) -> Array | None:
-    """Starts (k, n) of the search for a second root of y (K,); None where there is no search.
-
-    Beyond 4096 measurements a second root nearly as low would contradict the law in very many.
-    """
-    if score.one_root or len(design.matrix) > ROWS[0]:
-        return None
-    return np.asarray(_exact_fits(score, design, y[None], MORE_FITS)[0])
-
-
-def _exact_fits(score: Score, design: Design, y: Array, count: int = FITS) -> Array:
-    """The `count` fits of n measurements with the lowest F, (trials, count, n)."""
-    chosen = subsets(design.matrix)
-    if not len(chosen):  # rare rows that no choice met: the convex start has to do
-        return np.zeros((len(y), 0, design.matrix.shape[1]))
-    inverse = np.linalg.inv(design.matrix[chosen])
-    parts = []
-    step = max(1, BLOCK // (len(chosen) * y.shape[1]))
-    for at in range(0, len(y), step):
-        block = y[at : at + step]
-        theta = (inverse @ block[:, chosen][..., None])[..., 0]  # (trials, subsets, n)
-        height = score.terms(block[:, None] - theta @ design.matrix.T).integral.sum(axis=-1)
-        best = np.argsort(height, axis=1)[:, :count]
-        parts.append(np.take_along_axis(theta, best[..., None], axis=1))
-    return np.concatenate(parts)
-
-
-def _best(score: Score, design: Design, y: Array, begin: Array) -> Roots:
-    trials, count, n = begin.shape
-    if count == 1:
-        return descend(score, design, y, begin[:, 0])
-    found = descend(score, design, np.repeat(y, count, axis=0), begin.reshape(-1, n))
-    theta = found.theta.reshape(trials, count, n)
-    good = found.converged.reshape(trials, count)
-    height = np.full((trials, count), np.inf)
-    for j in range(count):
-        ok = good[:, j]
-        residual = y[ok] - theta[ok, j] @ design.matrix.T
-        height[ok, j] = score.terms(residual).integral.sum(axis=1)
-    best = height.argmin(axis=1)
-    rows = np.arange(trials)
-    reached = found.reached.reshape(trials, count, n)
-    return Roots(theta[rows, best], good[rows, best], found.steps, reached[rows, best])
-
-
-def _some_rows(count: int, size: int) -> Index:
-    if count <= size:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(count).choice(count, size, replace=False))
-
-
-def _part(design: Design, rows: Index) -> Design | None:
-    if len(rows) == len(design.matrix):
-        return design
-    try:
-        return Design(design.matrix[rows])
-    except NotIdentifiable:  # rare rows carry a direction: only all of them will do
-        return None
 
 
 def require_converged(found: Roots) -> None:
@@ -353,70 +252,3 @@ def whitened_twice(design: Design, matrices: Array) -> Array:
     """R⁻ᵀ A R⁻¹."""
     once = design.whitened(matrices)
     return design.whitened(np.swapaxes(once, -1, -2))
-
-
-# --- ties -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Tie:
-    """The second-lowest root and the tie with it.
-
-    move     δ: a Euclidean move of the measurements by at most this reaches the tie.
-    jump     (n,) of θ̂ there.
-    """
-
-    second: Array
-    move: float
-    jump: Array
-
-    def too_near(self, deviations: float, budget: float, count: int) -> bool:
-        """Whether a jump by `deviations` of the privacy noise is more than s allows (K = count)."""
-        near = self.move <= HIDDEN * math.sqrt(count / budget)
-        return near and deviations > self.move * math.sqrt(budget)
-
-
-def nearest_tie(score: Score, design: Design, y: Array, theta: Array, begin: Array) -> Tie | None:
-    """The tie of the root `theta` of y (K,) with the next from `begin` (k, n); None: one root."""
-    found = descend(score, design, np.repeat(y[None], len(begin), axis=0), begin)
-    others = found.theta[found.converged]
-    others = others[[_apart(score, design, other - theta) > SAME for other in others]]
-    if not len(others):
-        return None
-    second = others[np.argmin([_height(score, design, y, other) for other in others])]
-    return _approached(score, design, y, theta, second)
-
-
-def _approached(score: Score, design: Design, y: Array, first: Array, second: Array) -> Tie | None:
-    """Newton steps of the measurements on F(second) − F(first) = 0, of gradient ψ(r₂) − ψ(r₁).
-
-    None where one root ends before the tie.
-    """
-    H, moved, pair = design.matrix, y, np.stack([first, second])
-    straight = None  # what the first step promises, where the steps do not arrive
-    for _ in range(TIE_STEPS):
-        terms = score.terms(moved - pair @ H.T)
-        low, high = terms.integral.sum(axis=1)
-        gap, slope = high - low, terms.value[1] - terms.value[0]
-        size = float(slope @ slope)
-        if size == 0.0:
-            return None
-        if straight is None:
-            straight = abs(gap) / np.sqrt(size)
-        if abs(gap) <= EVEN * (1 + abs(low)):
-            return Tie(second, float(np.linalg.norm(moved - y)), pair[0] - pair[1])
-        moved = moved - (gap / size) * slope
-        found = descend(score, design, np.stack([moved, moved]), pair)
-        if not found.converged.all() or _apart(score, design, np.diff(found.theta, axis=0)) <= SAME:
-            return None
-        pair = found.theta
-    return Tie(second, float(straight or 0.0), first - second)
-
-
-def _apart(score: Score, design: Design, off: Array) -> float:
-    """‖R(θ₁ − θ₂)‖ in standard errors of the estimate."""
-    return float(np.linalg.norm(design.triangle @ np.ravel(off)) / np.sqrt(score.sampling))
-
-
-def _height(score: Score, design: Design, y: Array, theta: Array) -> float:
-    return float(score.terms(y - design.matrix @ theta).integral.sum())

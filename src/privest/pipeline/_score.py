@@ -4,7 +4,7 @@ A release θ̂ + d with tr I_z(Y) = s has, for large K, the mean-square error J(
 
     J(ψ) = (E ψ² + λ E ψ'²) / (E ψ')² ,
 
-λ = n/s for the paper's noise shape (docs/theory.md 7). Maximum likelihood is ψ = −l', least squares
+λ = n/s for the paper's noise shape (theory.md 7). Maximum likelihood is ψ = −l', least squares
 ψ(x) = x − c; the optimal score minimises J.
 """
 
@@ -257,7 +257,7 @@ class LaplaceScore(Score):
 
 
 class NumericalScore(Score):
-    """The optimal score of any law (`least_score`); `error`: relative, of J*."""
+    """The optimal score of any distribution (`least_score`); `error`: relative, of J*."""
 
     def __init__(self, law: Distribution, weight: float) -> None:
         self.law = law

@@ -21,7 +21,6 @@ from privest.lattice import GRID, MOST, literal_root, sum_of_products
 from privest.linalg import PSD, BandedRows, Blocks, IndependentRows
 from privest.privacy.adjacency import Adjacency
 from privest.privacy.level import PrivacyLevel
-from privest.privacy.parts import mixes_a_step
 from privest.privacy.stream import StreamLevel
 
 Level = PrivacyLevel | StreamLevel
@@ -48,41 +47,30 @@ class Entries:
     columns: Index
 
 
-def shift_of(
-    level: Level, difference: Adjacency, entries: Entries, *, parts: bool = False
-) -> Shift:
-    """The worst shift over all pairs of an adjacency.
-
-    `parts`: also for steps of which measurements may be missing. These show different sums of the
-    rest (`parts`), at most as much of it: a shift is at most as long, in any direction.
-    """
-    kind = difference.kind
-    if parts and isinstance(level, StreamLevel) and mixes_a_step(level):
-        return _anywhere(level, difference, _touched(level, difference))
-    if kind == "direction":
-        return _along(level, difference)
-    if kind == "record":
+def shift_of(level: Level, difference: Adjacency, entries: Entries) -> Shift:
+    """The worst shift over all pairs of an adjacency."""
+    if difference.kind == "record":
         return _record(level, difference)
-    if kind == "measurement" or _one_number(level, difference):
+    touched = 1 if difference.kind == "measurement" else _touched(level, difference.size)
+    if touched == 1 or (isinstance(level, StreamLevel) and level.block == 1):
         return one_measurement(entries, by=difference.length)
-    return _anywhere(level, difference, _coordinates_of(level, difference))
-
-
-def _anywhere(level: Level, difference: Adjacency, touched: int) -> Shift:
-    """‖⌈a⌉‖ ≤ ‖a‖ + √(number of coordinates): a may point anywhere."""
+    # ‖⌈a⌉‖ ≤ ‖a‖ + √(number of coordinates that show the block): a may point anywhere.
     reach = level.to_mu(sensitivity=difference) * (1 + SLACK) / GRID + math.sqrt(touched)
     return Shift(math.ceil(min(reach, 2 * MOST * math.sqrt(touched)) ** 2))
 
 
-def _touched(level: StreamLevel, difference: Adjacency) -> int:
-    """At most how many coordinates of a level without lags show anything of a difference."""
-    if difference.kind == "direction":
-        part, _ = level.part_for(difference)
-        step = np.searchsorted(part.ends, np.flatnonzero(difference.bounds), side="right") - 1
-        return int(sum(part.sizes[k] for k in set(step.tolist())))
-    if difference.kind == "measurement" or _one_number(level, difference):
-        return max(level.sizes_between(0, level.steps or 1))
-    return _coordinates_of(level, difference)
+def _touched(level: Level, size: int | None) -> int:
+    """At most how many coordinates show anything of a block."""
+    if isinstance(level, StreamLevel):
+        return (1 + level.reach) * max(level.sizes_between(0, level.steps or 1))
+    matrix = None if level.size is None else level.for_size(level.size)
+    wide = max(matrix.sizes) if isinstance(matrix, Blocks) else 1
+    if size is None and not isinstance(matrix, Blocks):
+        raise InvalidInput(
+            "a level of single numbers has no blocks of its own: state the size of a block, "
+            "Adjacency.block(by, size)."
+        )
+    return wide if size is None else size * wide
 
 
 def one_measurement(entries: Entries, *, by: float | None, widths: AnyArray | None = None) -> Shift:
@@ -116,7 +104,7 @@ def steps_up(weights: Array, by: Array | float) -> Array:
 
 
 def entries_of(level: Level) -> Entries:
-    """A of a level; without an end, of all that is ever shown of one step."""
+    """A of a level; without an end, of all that is ever revealed of one step."""
     if isinstance(level, PrivacyLevel):
         return _of_psd(level.for_size(1 if level.size is None else level.size))
     if level.steps is None:
@@ -157,29 +145,6 @@ def _banded(rows: BandedRows) -> Entries:
     return Entries(weights, (step * m + row)[inside], ((step - lag) * m + column)[inside])
 
 
-def _along(level: Level, difference: Adjacency) -> Shift:
-    v = difference.vector
-    if isinstance(level, PrivacyLevel):
-        level.to_mu(sensitivity=difference)  # refuses another length
-        entries = _of_psd(level.for_size(len(v)))
-    else:
-        part, covered = level.part_for(difference)
-        v = np.concatenate([v, np.zeros(part.measurements - covered)])
-        entries = entries_of(part)
-    used = (entries.weights != 0) & (v[entries.columns] != 0)
-    coordinates = entries.coordinates[used]
-    if not coordinates.size:
-        return Shift(0, Fraction(0))
-    weights, by = entries.weights[used], v[entries.columns[used]]
-    if np.bincount(coordinates).max() == 1:
-        return _total(steps_up(weights, by))
-    # Sums of products: rounded, and the rounding added.
-    shown = np.abs(np.bincount(coordinates, weights * by))
-    sizes = np.bincount(coordinates, np.abs(weights * by))
-    wrong = 2.0**-50 * np.bincount(coordinates).max() * sizes
-    return _total(np.ceil((shown + wrong) / GRID))
-
-
 def _record(level: Level, difference: Adjacency) -> Shift:
     """The corner of the box is the worst: every coordinate shows one measurement of the record."""
     if not isinstance(level, PrivacyLevel):
@@ -193,42 +158,6 @@ def _total(steps: Array) -> Shift:
     steps = np.minimum(steps, 2.0 * MOST)
     only = Fraction(int(steps.max())) if (steps > 0).sum() == 1 else None
     return Shift(whole_sum(float((steps * steps).sum())), only)
-
-
-def _one_number(level: Level, difference: Adjacency) -> bool:
-    if difference.kind == "steps":
-        one = isinstance(level, PrivacyLevel) or level.block == 1
-        return one and difference.count == 1
-    return difference.sizes is not None and max(difference.sizes) == 1
-
-
-def _coordinates_of(level: Level, difference: Adjacency) -> int:
-    """At most how many coordinates show anything of a block or of adjacent steps."""
-    together = difference.count
-    if difference.kind == "block":
-        together = 0 if difference.sizes is None else max(difference.sizes)
-    if isinstance(level, PrivacyLevel):
-        return _coordinates_of_level(level, together)
-    largest = max(level.sizes_between(0, level.steps or 1))
-    if level.form == "dense":
-        return level.measurements
-    if difference.kind == "block":
-        together = 1 if difference.sizes is None else -(-together // largest) + 1
-    return (together + level.reach) * largest
-
-
-def _coordinates_of_level(level: PrivacyLevel, together: int) -> int:
-    """`together`: how many adjacent measurements differ; 0: those of one block of the level."""
-    matrix = None if level.size is None else level.for_size(level.size)
-    wide = max(matrix.sizes) if isinstance(matrix, Blocks) else 1
-    if not together and matrix is not None:
-        return wide
-    if not together:
-        raise InvalidInput(
-            "a level given as a number has no blocks of its own: state Adjacency.block(by, sizes)."
-        )
-    most = together + 2 * (wide - 1)  # parts of blocks at both ends
-    return most if level.size is None else min(most, level.size)
 
 
 def whole_sum(total: float) -> int:

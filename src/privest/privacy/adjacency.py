@@ -12,22 +12,17 @@ import numpy as np
 
 from privest.arrays import (
     Array,
-    ArrayLike,
-    Index,
     as_array,
     as_count,
-    as_counts,
     as_number,
     as_positive,
-    fingerprint_of,
 )
 from privest.errors import InvalidInput
-from privest.linalg import PSD, Blocks
+from privest.linalg import PSD
 from privest.privacy import gdp
-from privest.privacy._spans import largest_of_spans
 from privest.records import Record
 
-Kind = Literal["measurement", "block", "steps", "record", "direction"]
+Kind = Literal["measurement", "block", "record"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +34,7 @@ class Adjacency:
 
     kind: Kind
     bounds: tuple[float, ...]
-    sizes: tuple[int, ...] | None = None
-    count: int = 1
+    size: int | None = None
 
     @classmethod
     def measurement(cls, by: float) -> Adjacency:
@@ -48,26 +42,14 @@ class Adjacency:
         return cls("measurement", (as_positive(by, "the sensitivity"),))
 
     @classmethod
-    def block(cls, by: float, sizes: Sequence[int] | None = None) -> Adjacency:
-        """One block differs by at most `by` in Euclidean norm: μ = by·max_k √λ_max(S_kk).
+    def block(cls, by: float, size: int | None = None) -> Adjacency:
+        """Several measurements together differ by at most `by` in Euclidean norm: μ = by·√λ_max(S).
 
-        `sizes` are the block sizes in order; without them the blocks of the level (of a stream: its
-        steps). Where a stream has no end, they repeat.
+        `size`: the most of them that differ; without it those of one block of the level, or of one
+        step of a stream. Several steps of a stream: `PrivacyLevel(level.cumulative())`.
         """
-        own = None if sizes is None else as_counts(sizes, "sizes of the blocks", least=1)
-        return cls("block", (as_positive(by, "the sensitivity"),), own)
-
-    @classmethod
-    def steps(cls, by: float, count: int) -> Adjacency:
-        """Any `count` adjacent steps together differ by at most `by` in Euclidean norm.
-
-            μ = by·max over windows of √λ_max(S_window)
-
-        A day of hourly measurements is `steps(by, 24)`, whenever the day begins; `by` = c√24 if
-        each differs by at most c. Measurements of a `PrivacyLevel` are steps of one each.
-        """
-        number = as_count(count, "adjacent steps", least=1)
-        return cls("steps", (as_positive(by, "the sensitivity"),), count=number)
+        count = None if size is None else as_count(size, "size of a block", least=1)
+        return cls("block", (as_positive(by, "the sensitivity"),), count)
 
     @classmethod
     def record(cls, by: Sequence[float]) -> Adjacency:
@@ -80,14 +62,6 @@ class Adjacency:
             raise InvalidInput("sensitivities of a record are numbers > 0, one a measurement.")
         return cls("record", tuple(given.tolist()))
 
-    @classmethod
-    def direction(cls, vector: ArrayLike) -> Adjacency:
-        """y differs by the vector v or a smaller multiple of it: μ² = vᵀSv."""
-        v = as_array(vector, "direction of the sensitivity", ndim=1)
-        if not v.any():
-            raise InvalidInput("direction of the sensitivity must not be zero.")
-        return cls("direction", tuple(v.tolist()))
-
     @property
     def by(self) -> float:
         """The bound of kinds that have one number."""
@@ -95,7 +69,7 @@ class Adjacency:
 
     @property
     def vector(self) -> Array:
-        """The bounds as an array: c of a record, v of a direction."""
+        """The bounds as an array: c of a record."""
         return np.array(self.bounds)
 
     @property
@@ -106,15 +80,11 @@ class Adjacency:
     @property
     def key(self) -> str:
         """The text that ledgers store, by which two sensitivities are compared."""
-        if self.kind == "direction":
-            return f"Along({fingerprint_of('along', self.vector)})"
-        names = {
-            "measurement": "OneReading", "block": "OneBlock", "steps": "AdjacentSteps",
-            "record": "OneRecord",
-        }  # fmt: skip
-        more = {"block": f", sizes={self.sizes}", "steps": f", steps={self.count}"}
-        by = self.bounds if self.kind == "record" else self.by
-        return f"{names[self.kind]}(by={by}{more.get(self.kind, '')})"
+        if self.kind == "record":
+            return f"OneRecord(by={self.bounds})"
+        if self.kind == "block":
+            return f"OneBlock(by={self.by}, sizes={self.size})"
+        return f"OneReading(by={self.by})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Adjacency) and self.key == other.key
@@ -127,15 +97,8 @@ class Adjacency:
             return f"one measurement differs by at most {self.by:g}"
         if self.kind == "block":
             return f"the measurements of one block differ by at most {self.by:g} in Euclidean norm"
-        if self.kind == "steps":
-            return (
-                f"the measurements of {self.count} adjacent steps differ by at most {self.by:g} in "
-                "Euclidean norm"
-            )
-        if self.kind == "record":
-            listed = ", ".join(f"{by:g}" for by in self.bounds)
-            return f"all measurements of one record differ, by at most {listed}"
-        return "the measurements differ by the stated direction or a smaller multiple of it"
+        listed = ", ".join(f"{by:g}" for by in self.bounds)
+        return f"all measurements of one record differ, by at most {listed}"
 
     def mu(self, level: PSD) -> float:
         """μ = max √((y − y')ᵀS(y − y')) over the set."""
@@ -143,32 +106,7 @@ class Adjacency:
             return self.by * math.sqrt(float(np.max(level.diagonal())))
         if self.kind == "record":
             return float(np.linalg.norm(np.sqrt(self.levels(level)) * self.bounds))
-        if self.kind == "direction":
-            if len(self.bounds) != level.size:
-                raise InvalidInput(
-                    f"direction of the sensitivity has length {len(self.bounds)}; "
-                    f"the level has {level.size} rows."
-                )
-            return float(np.linalg.norm(level.factor_rows(self.vector[:, None])))
-        own = level.sizes if isinstance(level, Blocks) else None
-        if self.kind == "block" and (self.sizes is None or self.sizes == own):
-            return self.by * math.sqrt(level.norm())
-        spans = self.spans(range(level.size + 1))
-        return self.by * math.sqrt(largest_of_spans(level, *spans))
-
-    def spans(self, ends: Sequence[int]) -> tuple[Index, Index]:
-        """First and end of the blocks, or of windows of adjacent steps; `ends`: 0, M_1, M_2 …"""
-        if self.kind == "steps":
-            known = np.asarray(ends)
-            wide = min(self.count, len(known) - 1)
-            return known[:-wide], known[wide:]
-        assert self.sizes is not None
-        if sum(self.sizes) != ends[-1]:
-            raise InvalidInput(
-                f"sizes of the blocks add up to {sum(self.sizes)}; the level has {ends[-1]} rows."
-            )
-        stops = np.cumsum(self.sizes)
-        return stops - np.asarray(self.sizes), stops
+        return self.by * math.sqrt(level.norm())
 
     def levels(self, level: PSD) -> Array:
         """S_jj of a record of this many measurements; refuses a level that mixes them."""
@@ -193,7 +131,7 @@ def as_adjacency(sensitivity: float | Adjacency) -> Adjacency:
     if isinstance(given, list | tuple) or np.ndim(sensitivity):
         raise InvalidInput(
             "sensitivity must be a number (one measurement differs by at most that) or an "
-            "Adjacency: .block, .steps, .record, or .direction for a vector."
+            "Adjacency: .block or .record."
         )
     return Adjacency.measurement(sensitivity)
 

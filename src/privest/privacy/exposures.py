@@ -13,16 +13,13 @@ range, which clipping enforces.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_nonnegative, as_number, as_positive
+from privest.arrays import ArrayLike, as_nonnegative, as_number, as_positive
 from privest.errors import InvalidInput
-from privest.privacy.adjacency import Adjacency
-from privest.privacy.level import PrivacyLevel
 from privest.privacy.statement import DELTA as DELTA
 from privest.privacy.statement import grid_mu, grid_statement, pure_epsilon
 from privest.records import Record
@@ -145,37 +142,6 @@ def laplace_sd(level: float, sd: float) -> float:
     return sd * math.sqrt(min(max(share, lowest), highest))
 
 
-def person_sds(
-    level: float, rows: int, between: float, within: float
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Before and after, of a person's mean and of one value; r rows of level s/r each.
-
-    Along 1 and across it are the eigenvectors of Σ = τ²J + σ²I.
-    """
-    along, across = between * rows + within, within
-    added = level / rows
-    after = along / (1 + added * along), across / (1 + added * across)
-    mean = math.sqrt(along / rows), math.sqrt(after[0] / rows)
-    before_value = between + within
-    after_value = after[0] / rows + after[1] * (1 - 1 / rows)
-    return mean, (math.sqrt(before_value), math.sqrt(after_value))
-
-
-def column_sds(levels: ArrayLike, covariance: ArrayLike) -> tuple[Array, Array, Array]:
-    """Sds of a guess of every column: without that row, from its own column, from all columns.
-
-    √Σ_jj, 1/√(1/Σ_jj + s_j) and √[(Σ⁻¹ + diag s)⁻¹]_jj. Σ may be singular.
-    """
-    s, Sigma = np.asarray(levels, float), np.asarray(covariance, float)
-    own = Sigma.diagonal()
-    root = np.sqrt(s)
-    # (Σ⁻¹ + S)⁻¹ = Σ − ΣR(I + RΣR)⁻¹RΣ, R = √S
-    inner = np.eye(len(s)) + root[:, None] * Sigma * root
-    halves = np.linalg.solve(np.linalg.cholesky(inner), root[:, None] * Sigma)
-    after = np.maximum(own - (halves**2).sum(axis=0), 0.0)
-    return np.sqrt(own), np.sqrt(own / (1 + s * own)), np.sqrt(after)
-
-
 def stream_sds(level: float, correlation: float, sd: float) -> tuple[float, float, float]:
     """Sds of a guess in an AR(1): without the stream, without its own step, from all steps."""
     after = neighbours_error(level, correlation, sd)
@@ -199,7 +165,7 @@ def informed_error(level: ArrayLike, spread: ArrayLike) -> float:
 
 
 def neighbours_error(level: ArrayLike, correlation: ArrayLike, spread: ArrayLike) -> float:
-    """Sd of the guess of a reader who also sees all other steps of a long stream.
+    """Sd of the guess of a reader of all other steps of a long stream.
 
     Measurements are an AR(1) with lag-1 correlation φ and variance γ₀ = `spread`²; with
     q = γ₀(1 − φ²) the smoothed variance, ∫ (1/f(ω) + s)⁻¹ dω/2π, is q/√((1 + φ² + sq)² − 4φ²).
@@ -289,10 +255,3 @@ def band(epsilon: float) -> str:
 def suspicion_after(epsilon: float) -> float:
     """e^ε/(9 + e^ε): what a suspicion of 10% becomes at most."""
     return float(scipy.special.expit(epsilon - math.log(SUSPICION)))
-
-
-def record_apart(levels: Sequence[float], apart: Sequence[float]) -> float:
-    """Probability that an attacker is right between two records `apart` in every column."""
-    said = grid_statement(PrivacyLevel(list(levels)), sensitivity=Adjacency.record(list(apart)))
-    assert said.mu is not None
-    return chance_of_mu(said.mu)

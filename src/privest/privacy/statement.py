@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,12 +16,11 @@ from privest.arrays import (
     ArrayLike,
     as_array,
     as_choice,
-    as_count,
     as_number,
     as_positive,
 )
 from privest.errors import InvalidInput
-from privest.lattice import GAUSSIAN, GRID, MOST, Coin, flips_at, flips_for, literal_root
+from privest.lattice import GAUSSIAN, GRID, MOST, Coin, flips_at, flips_for
 from privest.lattice.coins import WHOLE
 from privest.privacy import _grid as grid
 from privest.privacy import gdp
@@ -30,7 +28,6 @@ from privest.privacy._discrete import epsilon_of_move, laplace_epsilon, laplace_
 from privest.privacy.adjacency import Adjacency, Range, as_adjacency
 from privest.privacy.level import as_level
 from privest.privacy.stream import StreamLevel
-from privest.reading import read_flag
 from privest.records import Record
 
 Added = Literal["gaussian", "laplace"]
@@ -106,7 +103,6 @@ def grid_statement(
     range: Range | tuple[float, float] | None = None,
     widths: AnyArray | None = None,
     delta: float = DELTA,
-    parts: bool = False,
 ) -> Statement:
     """The statement of a real Gaussian release at a level, for a sensitivity or a range.
 
@@ -115,8 +111,6 @@ def grid_statement(
                   With a sensitivity as well, the smaller counts, on condition of the sensitivity
     widths        of a level that mixes measurements: by how many steps each of its clipped sums can
                   shift, which the mechanisms know (their `statement`)
-    parts         also where steps of which a part is missing show the rest, for streams whose level
-                  mixes the measurements of a step
 
     Streams: from all that is ever shown, the final S̄ = AᵀA.
 
@@ -124,11 +118,11 @@ def grid_statement(
     1.0
     """
     stated = level if isinstance(level, StreamLevel) else as_level(level)
-    parts, entries, fisher = read_flag(parts, "parts"), grid.entries_of(stated), _fisher(stated)
+    entries, fisher = grid.entries_of(stated), _fisher(stated)
     ends = range if range is None or isinstance(range, Range) else Range(*range)
     difference = None if sensitivity is None else as_adjacency(sensitivity)
     if difference is not None and (ends is None or difference.kind != "measurement"):
-        shift = grid.shift_of(stated, difference, entries, parts=parts)
+        shift = grid.shift_of(stated, difference, entries)
         return _on_condition(fisher, shift, delta, str(difference))
     if ends is None:
         raise InvalidInput("state a sensitivity (which two data sets differ) or a range.")
@@ -254,81 +248,6 @@ def _root_up(squared: int) -> float:
     while Fraction(root) ** 2 < squared:
         root = math.nextafter(root, math.inf)
     return GRID * root
-
-
-# --- a person with several rows -------------------------------------------------------------------
-#
-# A person has r rows at the level S = (s/r)·I: every row shows s/r, all of them together s. Where
-# every row differs by at most c, μ² = c²s. The release is a·y + e with r·a² ≤ s for a double a.
-
-
-@lru_cache(maxsize=4096)
-def person_root(level: float, rows: int) -> float:
-    """The largest double c with r·c² ≤ s exactly."""
-    root = float(literal_root(np.array(level / rows)))
-    while rows * Fraction(root) ** 2 > Fraction(level):
-        root = math.nextafter(root, 0.0)
-    return root
-
-
-def person_statement(
-    level: float,
-    rows: int,
-    *,
-    sensitivity: float,
-    capped: bool = False,
-    delta: float = DELTA,
-    enforced: bool = False,
-) -> Statement:
-    """The statement for a whole person, every row of whom differs by at most `sensitivity`.
-
-    rows      the most that any person has. `capped`: every row has the level s/`rows`, also those
-              of persons who have fewer; else s over the number of their own rows.
-    enforced  whether a range enforces the sensitivity; else it is a condition.
-
-    μ² = c²s but for the grid, r·⌈c√(s/r)/g⌉²·g² at its worst.
-    """
-    s, c = as_positive(level, "level"), as_positive(sensitivity, "sensitivity")
-    count = as_count(rows, "rows of a person", least=1)
-    capped, enforced = read_flag(capped, "capped"), read_flag(enforced, "enforced")
-    shift = _shift(s, count, c, capped)
-    about = f"every reading of one person differs by at most {c:g} (up to {count} rows)"  # ledgers
-    if enforced:
-        return statement_of_shift(s, shift, delta, about, ())
-    return _on_condition(s, shift, delta, about)
-
-
-def _shift(level: float, rows: int, by: float, capped: bool) -> grid.Shift:
-    counts = np.array([rows]) if capped else np.arange(1, rows + 1)
-    if len(counts) < 100:
-        roots = np.array([person_root(level, int(r)) for r in counts])
-    else:  # an upper limit of the roots does: they are rounded up to steps
-        roots = np.sqrt(level / counts) * (1 + grid.SLACK)
-    steps = np.minimum(grid.steps_up(roots, by), 2.0 * MOST)
-    largest = grid.whole_sum(float((counts * steps * steps).max()))
-    only = Fraction(person_root(level, 1)) * Fraction(by) / Fraction(GRID) if rows == 1 else None
-    return grid.Shift(largest, only)
-
-
-def person_level(
-    epsilon: float, *, delta: float, rows: int, sensitivity: float, capped: bool = False
-) -> float:
-    """The largest level, to ten digits, whose `person_statement` has at most this ε at δ."""
-    most = gdp.mu_of(epsilon, delta)
-    by, count = as_positive(sensitivity, "sensitivity"), as_count(rows, "rows", least=1)
-    high = (most / by) * (most / by)
-    if not math.isfinite(high):
-        raise InvalidInput(f"sensitivity = {by:g} is too small: choose other units.")
-    found = grid.largest_that(
-        lambda s: _root_up(_shift(s, count, by, capped).squared) <= most, high, 2.0**-40
-    )
-    if found is None:
-        raise InvalidInput(
-            f"epsilon = {epsilon:g} at delta = {delta:g} is less than the steps of the grid of "
-            f"{rows} rows: ask for a larger epsilon, or let fewer rows of a person leave (person "
-            "most)."
-        )
-    return found
 
 
 # --- pure ε of one number -------------------------------------------------------------------------

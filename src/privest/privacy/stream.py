@@ -9,15 +9,13 @@ the information of z̃_k = A_k Ȳ_k + e_k, A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ]; sta
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
 
 from privest.arrays import (
-    AnyArray,
     Array,
     ArrayLike,
     as_array,
@@ -26,7 +24,6 @@ from privest.arrays import (
     fingerprint_of,
 )
 from privest.errors import InvalidInput
-from privest.files import atomic_file
 from privest.linalg import (
     PSD,
     BandedRows,
@@ -39,12 +36,8 @@ from privest.linalg import (
 )
 from privest.linalg.tolerances import rounding
 from privest.privacy import stream_parts
-from privest.privacy._spans import largest_of_stream_spans, require_short
 from privest.privacy.adjacency import Adjacency, Convertible, as_adjacency
 from privest.privacy.level import PrivacyLevel, require_level
-from privest.reading import read_arrays
-
-FORMAT = "privest stream level 1"
 
 
 class StreamLevel(Convertible):
@@ -218,32 +211,14 @@ class StreamLevel(Convertible):
     def to_mu(self, *, sensitivity: float | Adjacency) -> float:
         """μ of the whole stream, from what all steps together show, S̄ = AᵀA, at its worst place."""
         difference = as_adjacency(sensitivity)
-        kind = difference.kind
-        if kind == "record":
+        if difference.kind == "record":
             raise InvalidInput(
                 "a stream has no records; its cumulative level may have: "
                 "PrivacyLevel(level.cumulative())."
             )
-        if kind == "measurement" or (kind == "block" and difference.sizes is None):
-            return difference.mu(self.final_blocks())
-        if kind == "steps" and self.form == "independent":
-            return difference.length * math.sqrt(self.final_blocks().norm())
-        part, covered = self.part_for(difference)
-        if kind == "direction":
-            v = np.zeros((part.measurements, 1))
-            v[:covered, 0] = difference.bounds
-            return float(np.linalg.norm(part.rows.times(v)))
-        spans = difference.spans([end for end in part.ends if end <= covered])
-        return difference.length * math.sqrt(largest_of_stream_spans(part.rows, *spans))
-
-    def part_for(self, difference: Adjacency) -> tuple[StreamLevel, int]:
-        """Enough steps for all that is ever shown of a difference; how many measurements it has."""
-        if difference.kind == "direction" and len(difference.bounds) != self.measurements:
-            raise InvalidInput(
-                f"direction of the sensitivity has length {len(difference.bounds)}; "
-                f"the level has {self.measurements} rows."
-            )
-        return self, self.measurements
+        if difference.size is not None:
+            raise InvalidInput("a block of a stream is one of its steps: leave out its size.")
+        return difference.mu(self.final_blocks())
 
     # --- a few steps at a time ------------------------------------------------------------------
 
@@ -300,8 +275,6 @@ class StreamLevel(Convertible):
         first, last = self.ends[start], self.ends[stop]
         return self.rows.matrix[first:last, :last]
 
-    # --- files ------------------------------------------------------------------------------
-
     @cached_property
     def fingerprint(self) -> str:
         """Sixteen hex digits that identify the level: both sides of a stream use the same."""
@@ -317,50 +290,6 @@ class StreamLevel(Convertible):
         if self._diagonal is not None:
             return "independent", [np.asarray(self._diagonal)]
         return "blocks", list(self._own_transposed)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        """The public arrays that define the level, by name."""
-        kind, parts = self._parts()
-        sizes = np.array(self.sizes)
-        if kind == "blocks":
-            return {"sizes": sizes, "lowers": np.concatenate([part.T.ravel() for part in parts])}
-        return {"sizes": sizes, "diagonal" if kind == "independent" else kind: parts[0]}
-
-    @staticmethod
-    def from_arrays(arrays: Mapping[str, AnyArray]) -> StreamLevel:
-        """The inverse of `arrays`: shapes and numbers are checked."""
-        if "endless" in arrays:
-            return _Endless.read(arrays)
-        if set(arrays) not in ({"sizes", kind} for kind in stream_parts.READ):
-            raise InvalidInput(
-                f"a stream level is made of sizes and one of {', '.join(stream_parts.READ)}; "
-                f"received {len(arrays)} arrays of other names."
-            )
-        (kind,) = set(arrays) - {"sizes"}
-        sizes = stream_parts.as_sizes(arrays["sizes"])
-        given = as_array(arrays[kind], f"the {kind} of {stream_parts.NAME}")
-        return StreamLevel._of(stream_parts.READ[kind](np.array(given), sizes), sizes)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the level to a file, to the last bit, for the other side: `load` reads it.
-
-        A factor of a matrix level may differ between machines, and the two sides need the same one.
-        """
-        with atomic_file(path) as file:
-            np.savez(file, allow_pickle=False, format=np.array(FORMAT), **self.arrays())
-
-    @staticmethod
-    def load(path: str | os.PathLike[str]) -> StreamLevel:
-        """The level that `save` wrote, the same to the last bit."""
-        arrays = read_arrays(path, "a stream level")
-        if str(arrays.pop("format", "")) != FORMAT:
-            raise InvalidInput(
-                f"{path} is not a stream level: it is something else that numpy saved."
-            )
-        try:
-            return StreamLevel.from_arrays(arrays)
-        except InvalidInput as error:
-            raise InvalidInput(f"{path} is not a stream level: {error}") from None
 
 
 class _Endless(StreamLevel):
@@ -383,7 +312,11 @@ class _Endless(StreamLevel):
 
     def __mul__(self, factor: float) -> StreamLevel:
         ratio = as_nonnegative(factor, "factor of a privacy level")
-        return self.read({"endless": math.sqrt(ratio) * self._constant})
+        blocks = math.sqrt(ratio) * self._constant
+        stream_parts.require_in_range(blocks)
+        level = _Endless.__new__(_Endless)
+        level._constant = blocks
+        return level
 
     @property
     def steps(self) -> None:
@@ -415,7 +348,7 @@ class _Endless(StreamLevel):
         own = self._constant[0]
         if self.reach or np.count_nonzero(own - np.diag(np.diagonal(own))):
             return None
-        # Of a level from a file the roots are known: their squares are not above what was typed.
+        # Of a multiple the roots are known: their squares are not above what was typed.
         return self._typed or [float(root) ** 2 for root in np.diagonal(own)]
 
     def blocks(self, start: int, stop: int) -> Array:
@@ -438,20 +371,6 @@ class _Endless(StreamLevel):
         stack = np.broadcast_to(lower @ lower.T, (steps, *lower.shape))
         return self._of(IndependentRows(Blocks(stack, [lower] * steps)), sizes)
 
-    def part_for(self, difference: Adjacency) -> tuple[StreamLevel, int]:
-        """The first steps and those that look back to them: later ones show the same again."""
-        if difference.kind == "steps":
-            count = difference.count * self.block
-            require_short(count)
-        else:
-            count = sum(difference.sizes or (len(difference.bounds),))
-        if count % self.block:
-            raise InvalidInput(
-                f"the sensitivity covers {count} measurements: steps of this stream have "
-                f"{self.block} each, and a stream without an end needs whole steps."
-            )
-        return self.first(count // self.block + self.reach), count
-
     def final_blocks(self) -> PSD:
         total = np.asarray(np.einsum("lij,lik->jk", self._constant, self._constant))
         return Diagonal(np.diagonal(total)) if self.block == 1 else Blocks([total])
@@ -459,24 +378,6 @@ class _Endless(StreamLevel):
     @cached_property
     def fingerprint(self) -> str:
         return fingerprint_of("endless", self._constant)
-
-    def arrays(self) -> dict[str, AnyArray]:
-        return {"endless": self._constant}
-
-    @staticmethod
-    def read(arrays: Mapping[str, AnyArray]) -> StreamLevel:
-        name = "the blocks of an endless level"
-        if set(arrays) != {"endless"}:
-            raise InvalidInput("an endless level is made of the array `endless` alone.")
-        blocks = as_array(arrays["endless"], name, ndim=3)
-        if not blocks.size or blocks.shape[1] != blocks.shape[2]:
-            raise InvalidInput(f"{name} must be square; received shape {blocks.shape}.")
-        stream_parts.require_in_range(blocks)
-        if blocks.shape[-1] == 1 and blocks[0, 0, 0] < 0:  # larger blocks have roots of any sign
-            raise InvalidInput("the root of the level of one measurement must not be negative.")
-        level = _Endless.__new__(_Endless)
-        level._constant = np.array(blocks)
-        return level
 
     def __repr__(self) -> str:
         size = "scalar measurements" if self.block == 1 else f"measurements of {self.block}"

@@ -15,8 +15,6 @@ from privest.linalg import (
     BandedRows,
     Blocks,
     DenseRows,
-    IndependentRows,
-    Rows,
     psd,
     psd_blocks,
 )
@@ -28,7 +26,7 @@ RANGE_TOLERANCE = 1e-10  # part of ‖U_k‖ that may lie outside the range of S
 
 
 def squares_by_lag(blocks: Array) -> Array:
-    """[AᵀA]_kk (K, m, m) from A by lag (b + 1, K, m, m): all that is shown of each y_k."""
+    """[AᵀA]_kk (K, m, m) from A by lag (b + 1, K, m, m): all that is revealed of each y_k."""
     steps, total = blocks.shape[1], np.zeros(blocks.shape[1:])
     for lag in range(min(len(blocks), steps)):
         own = blocks[lag, lag:]
@@ -60,62 +58,13 @@ def level_of_a_step(S: PrivacyLevel | ArrayLike) -> Array:
 
 
 def require_in_range(blocks: Array) -> None:
-    """Refuse numbers whose squares, what is shown of a measurement, leave double precision."""
+    """Refuse numbers whose squares, the information about a measurement, leave double precision."""
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(np.square(blocks).sum()):
             raise InvalidInput(
                 f"{NAME} and its weights leave the range of double precision: their squares are "
                 "no finite numbers."
             )
-
-
-def _read_diagonal(values: Array, sizes: tuple[int, ...]) -> Rows:
-    own = psd(values, NAME, size=sum(sizes))
-    return IndependentRows(own)
-
-
-def _read_lowers(values: Array, sizes: tuple[int, ...]) -> Rows:
-    """ℓ_k one after another; S_k = ℓ_kℓ_kᵀ ≥ 0 whatever they are."""
-    _require_shape(values, (sum(m * m for m in sizes),))
-    require_in_range(values)
-    parts = np.split(values, np.cumsum([m * m for m in sizes])[:-1])
-    lowers = [part.reshape(m, m) for part, m in zip(parts, sizes)]
-    return IndependentRows(Blocks([lower @ lower.T for lower in lowers], lowers))
-
-
-def _read_banded(blocks: Array, sizes: tuple[int, ...]) -> Rows:
-    m = sizes[0]
-    if len(set(sizes)) > 1 or blocks.ndim != 4 or not len(blocks):
-        raise InvalidInput("a banded level has measurements of one size, and blocks by lag.")
-    _require_shape(blocks, (len(blocks), len(sizes), m, m))
-    if any(blocks[lag, : min(lag, len(sizes))].any() for lag in range(len(blocks))):
-        raise InvalidInput("a banded level must not reach before its first step.")
-    require_in_range(blocks)
-    return BandedRows(blocks)
-
-
-def _read_dense(matrix: Array, sizes: tuple[int, ...]) -> Rows:
-    _require_shape(matrix, (sum(sizes),) * 2)
-    for end, size in zip(np.cumsum(sizes), sizes):
-        if matrix[end - size : end, end:].any():
-            raise InvalidInput("a release of a dense level must not show measurements to come.")
-    require_in_range(matrix)
-    return DenseRows(matrix, max(sizes))
-
-
-def _require_shape(array: Array, shape: tuple[int, ...]) -> None:
-    if array.shape != shape:
-        raise InvalidInput(
-            f"the numbers of {NAME} must have shape {shape}; received {array.shape}."
-        )
-
-
-READ = {
-    "diagonal": _read_diagonal,
-    "lowers": _read_lowers,
-    "banded": _read_banded,
-    "dense": _read_dense,
-}
 
 
 def own_levels(given: ArrayLike) -> tuple[PSD, tuple[int, ...]]:

@@ -59,26 +59,14 @@ def fits_of(estimate: TableEstimate) -> tuple[TableEstimate, ...]:
 def exposed(found: Plan | TableRelease | TableEstimate) -> Section:
     terms: Plan | TableRelease = found.release if isinstance(found, TableEstimate) else found
     variances: list[tuple[float, bool] | None] = [None] * len(terms.columns)
-    covariance = apart = None
     if isinstance(found, TableEstimate):
         variances = [_estimated(one) for one in fits_of(found)]
-        covariance = None if found.joint is None else found.joint.shown_covariance
-    elif isinstance(found, Plan):
-        covariance = found.survey.covariance if len(found.columns) > 1 else None
-        apart = found.privacy.tolerance if len(found.columns) == 1 else None
     leverage = min(len(terms.names) / max(terms.rows, 1), 0.999)
     columns = [
-        _private(terms, column, known, apart, leverage)
-        for column, known in zip(terms.columns, variances)
+        _private(terms, column, known, leverage) for column, known in zip(terms.columns, variances)
     ]
     delta = 0.0 if terms.distribution.pure else terms.privacy.delta or DELTA
-    return exposure(
-        columns,
-        _epsilon(terms, delta),
-        delta,
-        covariance=covariance,
-        unenforced=_unenforced(terms),
-    )
+    return exposure(columns, _epsilon(terms, delta), delta, unenforced=_unenforced(terms))
 
 
 def expected_mean(terms: Terms) -> tuple[float, str] | None:
@@ -99,9 +87,7 @@ def _estimated(fit: TableEstimate) -> tuple[float, bool] | None:
     return (upper, True) if upper > 0 else None
 
 
-def _private(
-    terms: Terms, column: Column, known: tuple[float, bool] | None, apart: float | None, h: float
-) -> Private:
+def _private(terms: Terms, column: Column, known: tuple[float, bool] | None, h: float) -> Private:
     """A column as an attacker sees it; known: σ² as the release shows it; h: mean leverage."""
     variance, share, source = _variance(terms, column, known)
     limits, sums = terms.limits(column), dict[str, Any]()
@@ -115,7 +101,7 @@ def _private(
         width=None if limits is None else limits.width,
         sd=None if variance is None else math.sqrt(variance), source=source,
         limit=known is not None and known[1], leverage=h, rows=terms.most, share=share,
-        apart=apart, largest=terms.privacy.level_column is not None, **sums,
+        largest=terms.privacy.level_column is not None, **sums,
     )  # fmt: skip
 
 
@@ -158,14 +144,12 @@ def whose(header: TableRelease) -> Sentence:
 
 
 def level_of(header: TableRelease) -> Sentence:
-    """The level of a release; of several columns the budget of the record."""
+    """The level of a release, or the ε of sums."""
     columns = header.columns
     if header.splits:
         delta = header.privacy.delta or DELTA
         epsilon = header.over_the_range(delta).epsilon
         return say("at_epsilon_delta", epsilon=epsilon, delta=delta)
-    if len(columns) > 1:
-        return say("at_budget", budget=float(header.information), columns=len(columns))
     if header.distribution.pure and header.epsilon is not None:
         return say("at_epsilon", epsilon=header.epsilon)
     key = "at_level" if header.privacy.level_column is None else "at_levels"
@@ -190,7 +174,7 @@ def of_release(
         parts = [say("released_sums", rows=header.rows, coefficients=n, level=level)]
         parts.append(say("sums_leave"))
     elif not header.simulated:
-        parts += [_meaning(header, column) for column in header.columns]
+        parts.append(_meaning(header, header.column))
     parts += left_out(header)
     if paths is not None:
         keys = ["file_document"] if header.sums else ["file_table", "file_header"]
@@ -210,11 +194,9 @@ def of_release(
 
 
 def _meaning(header: TableRelease, column: Column) -> Sentence:
-    values = {"name": header.z_name(column), "unit": header.scale(column)[0]}
+    values = {"name": "z", "unit": header.scale(column)[0]}
     if header.distribution.bits:
         return say("z_answers", **values)
-    if header.model.person is not None:
-        return say("z_persons", **values)
     if header.privacy.level_column is not None:
         return say("z_levels", **values)
     return say("z_steps" if header.model.transform == "none" else "z_log", **values)

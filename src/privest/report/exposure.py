@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from privest.arrays import Array
 from privest.privacy import exposures as attack
 from privest.privacy import gdp
 from privest.report.sections import Part, Section, Sentence, say
@@ -80,20 +79,18 @@ def exposure(
     epsilon: float | None,
     delta: float,
     *,
-    covariance: Array | None = None,
     unenforced: tuple[float, float] | None = None,
 ) -> Section:
     """The panel of one release.
 
     epsilon     of all values of a person replaced anywhere in their ranges; None: no range.
-    covariance  of the columns given the features, where there are several and it is known.
     unenforced  a smaller difference that was stated, and its ε.
     """
     first = columns[0]
     parts: list[Part] = []
     if first.largest:
         parts.append(say("largest_level", level=first.level))
-    parts += _guesses(columns, covariance)
+    parts += [_guess(one) for one in columns]
     parts += _pairs(columns)
     parts += _ends(columns)
     if epsilon is None:
@@ -103,23 +100,13 @@ def exposure(
     else:
         parts += _epsilon(columns, epsilon, delta)
     parts.append(say("not_hidden" if first.mu_apart is None else "not_hidden_sums"))
-    details = _details(columns, epsilon, delta, covariance)
+    details = _details(columns, epsilon, delta)
     if epsilon is not None and unenforced is not None:
         details.append(_unenforced(unenforced, delta))
     return Section("exposure", say("exposure"), tuple(parts), tuple(details))
 
 
 # --- line 1: the ordinary reader ------------------------------------------------------------------
-
-
-def _guesses(columns: Sequence[Private], covariance: Array | None) -> list[Sentence]:
-    if covariance is not None and columns[0].mu_apart is None:
-        sds = attack.column_sds([one.level for one in columns], covariance)
-        return [
-            say("guess_columns", value=one.value, before=before, alone=alone, after=after)
-            for one, before, alone, after in zip(columns, *(x.tolist() for x in sds))
-        ]
-    return [_guess(one) for one in columns]
 
 
 def _guess(one: Private) -> Sentence:
@@ -130,18 +117,7 @@ def _guess(one: Private) -> Sentence:
         return say("guess_unknown", value=one.value, least=1 / math.sqrt(one.level))
     if one.mu_apart is not None:
         return _guess_sums(one)
-    if one.rows is not None:
-        return _guess_person(one, one.rows)
     return _guess_value(one)
-
-
-def _guess_person(one: Private, rows: int) -> Sentence:
-    """Half of the residual variance is taken to be between people."""
-    found = [attack.person_sds(one.level, rows, sd * sd / 2, sd * sd / 2) for sd in one.sds]
-    if one.sd is None:
-        return say("guess_person_fractions", sds=one.sds, mean=[mean[1] for mean, _ in found])
-    (mean_before, mean), (before, after) = found[0]
-    return say("guess_person", mean_before=mean_before, mean=mean, before=before, after=after)
 
 
 def _guess_sums(one: Private) -> Sentence:
@@ -228,8 +204,6 @@ def _typical_pair(one: Private) -> list[Sentence]:
 
 
 def _record_apart(columns: Sequence[Private], apart: Sequence[float]) -> float:
-    if columns[0].mu_apart is None:
-        return attack.record_apart([one.level for one in columns], apart)
     mus = [one.mu_apart(d) for one, d in zip(columns, apart) if one.mu_apart is not None]
     return attack.chance_of_mu(gdp.compose(*mus))
 
@@ -278,15 +252,13 @@ def _unenforced(stated: tuple[float, float], delta: float) -> Sentence:
 # --- details --------------------------------------------------------------------------------------
 
 
-def _details(
-    columns: Sequence[Private], epsilon: float | None, delta: float, covariance: Array | None
-) -> list[Part]:
+def _details(columns: Sequence[Private], epsilon: float | None, delta: float) -> list[Part]:
     first, said = columns[0], list[Sentence]()
     for one in columns:
         said += _of_column(one)
     if first.rows is not None:
         said.append(say("person_rows_are", rows=first.rows))
-    if len(columns) > 1 and covariance is None:
+    if len(columns) > 1:
         said.append(say("columns_reveal"))
     if epsilon is not None:
         said.append(say("odds" if delta > 0 else "odds_pure", factor=_exp(epsilon)))

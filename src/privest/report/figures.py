@@ -43,7 +43,7 @@ def require_files(data: Path | None, png: Path | None) -> None:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches."""
+    """An empty figure of this size in inches."""
     matplotlib = needed("matplotlib.figure", "Figures need matplotlib", "plot")
     figure: Figure = matplotlib.Figure(figsize=(width, height), layout="constrained")
     import_module("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)

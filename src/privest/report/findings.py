@@ -31,10 +31,11 @@ from privest.report.sections import (
 from privest.workflow.document import TableRelease
 from privest.workflow.plan import Plan
 from privest.workflow.result import TableEstimate
+from privest.workflow.units import RowMean
 
 SMALL = 0.05  # standard errors: what clipping may do to least squares
 MOST_NAMED = 4
-METHODS = ("HC", "CR2", "Student")  # whose meaning is told
+METHODS = ("HC", "Student")  # whose meaning is told
 KINDS = {"log": "value", "binomial": "odds", "poisson": "count"}  # coefficients are logarithms
 
 
@@ -44,7 +45,7 @@ def of_estimate(
     exposure: Sequence[Section],
     plan: Plan | None = None,
     confidence: float = CONFIDENCE,
-    means: Mapping[str, Any] | None = None,
+    means: Mapping[str, RowMean] | None = None,
     wald: tuple[Sequence[str], float] | None = None,
     commands: Sequence[str] = (),
     date: datetime.date | None = None,
@@ -62,7 +63,6 @@ def of_estimate(
         sections.append(found_section(fit, confidence, several=several))
         sections.append(errors_section(fit, several=several))
     sections += asked_section(estimate, means or {}, wald, confidence)
-    sections += joint_section(estimate) if several else []
     other = [] if plan is None or several else other_levels(plan)
     sections += [cost_section(fits, other), *exposure, limits_section(header.simulated)]
     sections.append(origin_section(header, date))
@@ -259,8 +259,6 @@ def errors_section(fit: TableEstimate, *, several: bool = False) -> Section:
 
 def _design(header: TableRelease) -> list[Sentence]:
     said, model, levels = [], header.model, header.privacy.level_column
-    if model.person is not None and not header.sums:
-        said.append(say("level_person"))
     if levels is not None:
         said.append(say("level_column", column=levels, level=header.column.level))
     if model.weights is not None:
@@ -286,9 +284,6 @@ def _residual(fit: TableEstimate) -> list[Sentence]:
         said.append(say(key, variance=column.residual_variance, rows=column.reference_rows))
     if fit.noise_found is not None:
         said += _shown_variance(fit, fit.noise_found)
-    if fit.misfit is not None and fit.misfit_p is not None and fit.doubt is None:
-        key = "check_same" if abs(fit.misfit - 1) < SAME - 1 else "check"
-        said.append(say(key, misfit=fit.misfit, p=fit.misfit_p))
     return said
 
 
@@ -308,27 +303,15 @@ def _range(fit: TableEstimate) -> list[Sentence]:
     if span is None or header.distribution.bits:
         return []
     ends = {"low": span[0], "high": span[1]}
-    if fit.beyond is not None:
-        return [warn("range_beyond", **ends, side=fit.beyond)]
     if header.sums:
         return [say("clip_target", **ends), say("sums_silent")]
     share, bias = fit.clipped, fit.clipping_bias
     if share is None or bias is None:
         return [say("clip_target", **ends)]
     said = say("range_found", **ends, share=share)
-    if fit.likelihood is not None:
-        return [said, say("range_likelihood", bias=bias)]
     if bias < SMALL:
         return [said, say("range_small", small=SMALL)]
-    return [said, say("range_left", bias=bias, why=say(_why(header)))]
-
-
-def _why(header: TableRelease) -> str:
-    if header.model.person is not None:
-        return "why_people"
-    if not header.distribution.normal:
-        return "why_distribution"
-    return "why_flat" if header.model.weights is None else "why_weights"
+    return [said, say("range_left", bias=bias)]
 
 
 # --- in the units of the file; all columns --------------------------------------------------------
@@ -336,52 +319,31 @@ def _why(header: TableRelease) -> str:
 
 def asked_section(
     estimate: TableEstimate,
-    means: Mapping[str, Any],
+    means: Mapping[str, RowMean],
     wald: tuple[Sequence[str], float] | None,
     confidence: float,
 ) -> list[Section]:
     target, parts = ", ".join(one.target for one in estimate.release.columns), list[Part]()
     if means:
-        header = ["at", "mean", say("interval", confidence=confidence), "median"]
-        rows = []
-        for name, one in means.items():
-            mean, ends, median = _mean(one)
-            cells = Number(mean, "value"), Number(ends, "interval"), Number(median, "value")
-            rows.append((name, *cells))
+        rows = [(name, *_mean(one)) for name, one in means.items()]
+        kind = next(iter(means.values())).kind
+        header = ["at", kind, say("interval", confidence=confidence)]
         parts.append(table(header, rows, say("what_value", target=target)))
-        parts.append(say("mean_method", method=next(iter(means.values())).method))
     if wald is not None:
         parts.append(say("wald", names=wald[0], p=wald[1]))
     return [section("asked", parts)] if parts else []
 
 
-Pair = tuple[float, float]
-
-
-def _mean(found: Any) -> tuple[Pair, Pair, Pair]:  # noqa: ANN401
-    """Mean, interval and median at a row, to the digits of a quarter of the interval."""
+def _mean(found: RowMean) -> tuple[Number, Number]:
+    """A mean at a row and its interval, to the digits of a quarter of the interval."""
     low, high = (float(end) for end in found.interval)
-    return (found.mean, (high - low) / 4), (low, high), (found.median, (high - low) / 4)
+    return Number((found.value, (high - low) / 4), "value"), Number((low, high), "interval")
 
 
-def mean_sentence(fit: TableEstimate, found: Any, confidence: float) -> Sentence:  # noqa: ANN401
-    mean, ends, median = _mean(found)
-    values = {"mean": mean, "ends": ends, "median": median, "confidence": confidence}
-    return say("mean_at", target=fit.release.column.target, **values)
-
-
-def joint_section(estimate: TableEstimate) -> list[Section]:
-    joint = estimate.joint
-    if joint is None:
-        return [section("joint", [say("joint_none", reason=estimate.silent)])]
-    if joint.statistic is None or joint.p_value is None:
-        return []
-    rows = [
-        (name, Number(float(statistic), "near"), Number(float(p), "p"))
-        for name, statistic, p in zip(estimate.release.names, joint.statistic, joint.p_value)
-    ]
-    tests = table(["coefficient", "statistic", "p_value"], rows, say("joint_table"))
-    return [section("joint", [tests, say("joint_exact")])]
+def mean_sentence(fit: TableEstimate, found: RowMean, confidence: float) -> Sentence:
+    value, ends = _mean(found)
+    said = {"kind": say(found.kind), "value": value, "ends": ends, "confidence": confidence}
+    return say("mean_at", target=fit.release.column.target, **said)
 
 
 # --- the page -------------------------------------------------------------------------------------

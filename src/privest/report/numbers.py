@@ -32,7 +32,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def near(value: float, rounding: str = decimal.ROUND_HALF_EVEN, digits: int = 3) -> str:
-    """A number of so many digits, without a power of ten where that can be."""
+    """A number of this many digits, without a power of ten where that can be."""
     if not math.isfinite(value):
         return "unlimited" if value > 0 else "unknown"
     # 12 digits first: 0.1 as a float is a little more than 0.1, and is not to become 0.101.

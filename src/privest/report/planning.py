@@ -65,11 +65,9 @@ def _size(plan: Plan) -> list[Sentence]:
 
 
 def _level(plan: Plan) -> list[Sentence]:
-    column, levels, strata = plan.columns[0], plan.survey.levels, plan.survey.strata
+    column, levels = plan.columns[0], plan.survey.levels
     if plan.splits:
         return _sums(plan)
-    if len(plan.columns) > 1:
-        return [say("level_record", budget=plan.level)]
     law = plan.distribution.law(column.level, plan.limits(column))
     if isinstance(law, Coin):
         return [say("level_answers", wrong=float(law.wrong))]
@@ -79,10 +77,7 @@ def _level(plan: Plan) -> list[Sentence]:
         if levels.withheld:
             said.append(say("withheld", withheld=levels.withheld))
         return said
-    said = [say("level", level=column.level)]
-    if strata is not None:
-        said += [say("level_person")] + [say("persons_cap")] * (plan.model.most_rows is None)
-    return said
+    return [say("level", level=column.level)]
 
 
 def _sums(plan: Plan) -> list[Sentence]:
@@ -155,6 +150,8 @@ def _planned(plan: Plan, column: Column) -> Errors:
 def errors_expected(plan: Plan) -> Section:
     every = planned_errors(plan)
     parts: list[Part] = [_errors_table(every), *_residual(plan, every)]
+    if plan.rows <= len(plan.names) and not plan.splits:
+        parts.append(warn("residual_none"))
     if len(every) == 1:
         parts += _ratio(plan, every[0])
         parts += other_levels(plan)
@@ -195,8 +192,6 @@ def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
         said = [say("residual_not_shown" if hidden else "residual_unknown")]
         if len(every) == 1 and every[0].guesses:
             said.append(say("residual_fractions"))
-        if plan.rows <= len(plan.names):
-            said.append(warn("residual_none"))
         return said
     if plan.survey.strata is not None:
         return [say("residual_persons", variance=variance)]
@@ -236,7 +231,7 @@ def other_levels(plan: Plan) -> list[Sentence]:
         ratios = [float(plan.errors(column, s).total[0] / errors.open[0]) for s in at]
         points = [say("level_point", ratio=one, level=s) for s, one in zip(at, ratios)]
         return [say("other_levels", points=points)]
-    if not errors.guesses or plan.survey.strata is not None:
+    if not errors.guesses:
         return []
     added = plan.distribution.variance(column.level, plan.limits(column), simulated=False)
     ratio = [math.sqrt(1 + added / sd**2) for sd in errors.guesses]

@@ -103,11 +103,9 @@ def epsilon_of_amount(terms: Terms, amount: float, unit: str = "level") -> float
 
 
 def at_epsilon(plan: Plan, epsilon: float) -> Plan:
-    privacy = replace(
-        plan.privacy, epsilon=epsilon, level=None, standard_error=None, tolerance=None,
-        attacker=None, delta=_delta(plan) or None,
-    )  # fmt: skip
-    return plan.under(privacy)
+    delta = _delta(plan) or None
+    stated = replace(plan.privacy, epsilon=epsilon, level=None, standard_error=None, delta=delta)
+    return plan.under(stated)
 
 
 def epsilon_for(plan: Plan, error: float, of: str) -> float:
@@ -248,7 +246,7 @@ def _mus(delta: float) -> list[float]:
 
 
 def _levels_of_sums(plan: Plan, limits: Range) -> dict[int, float]:
-    """c₁ along the slider, by the step; none where ε is too small for the grid of so many sums."""
+    """c₁ along the slider, by the step; none where ε is too small for the grid of these sums."""
     design, found = plan.survey.sums, dict[int, float]()
     assert design is not None
     for k, mu in enumerate(_mus(_delta(plan))):

@@ -16,7 +16,6 @@ WORDS: dict[str, str] = {
     "errors": "How the standard errors were made",
     "errors_of": "How the standard errors were made: {target}",
     "asked": "In the units of the file",
-    "joint": "All columns together",
     "cost": "What privacy cost",
     "limits": "Limits of the promise",
     "origin": "Which release this is",
@@ -44,8 +43,6 @@ WORDS: dict[str, str] = {
     "at": "at",
     "mean": "mean",
     "median": "median",
-    "statistic": "T²",
-    "p_value": "p-value",
     "levels_rate": "right at most",
     "levels_level": "level s",
     "levels_unbiased": "unbiased sd",
@@ -67,7 +64,6 @@ WORDS: dict[str, str] = {
     "at_epsilon": "ε = {epsilon:epsilon} (δ = 0)",
     "at_epsilon_delta": "ε = {epsilon:epsilon} (δ = {delta:delta})",
     "epsilon_point": "{ratio:near} at ε = {epsilon:near}",
-    "at_budget": "a budget of {budget:level} units for {columns:columns}",
     "rows": "{rows:rows}",
     "persons_rows": "{persons:people} with {rows:rows}",
     "higher": "higher",
@@ -105,10 +101,6 @@ WORDS: dict[str, str] = {
     "largest, s = {level:level}, is promised to all rows.",
     "level_mean": "The mean of the levels is {mean:level}.",
     "withheld": "Level 0, withheld: {withheld:rows}.",
-    "level_person": "The level is that of all rows of a person together; each of r rows has "
-    "level s/r.",
-    "level_record": "One budget, {budget:level} in units of the columns, covers all values of a "
-    "person. Every column gets the same part.",
     "level_answers": "Randomised response reverses every answer with probability {wrong:near}; "
     "other values count as the nearer answer.",
     "sums_leave": "Estimates leave, made from a few noisy sums. No row leaves, and no feature.",
@@ -153,10 +145,10 @@ WORDS: dict[str, str] = {
     "and no squares are released. What privacy alone adds is exact.",
     "residual_fractions": "The other columns are for a residual sd of a 20th, a 10th and a 5th of "
     "the range.",
-    "residual_persons": "Half of the residual variance, {variance:near}, is taken to be between "
-    "people. What privacy alone adds is exact.",
+    "residual_persons": "The residual variance is {variance:near}, as stated. Rows of a person are "
+    "taken to be independent.",
     "residual_none": "There are as many coefficients as rows: the release cannot show the residual "
-    "variance. Use fewer features, or state it.",
+    "variance, and gives no estimate. Use fewer features.",
     "expected_share": "The errors are for a share of yes of {guess:percent}, which is {source}.",
     "expected_mean": "The errors are for a mean count of {guess:near}, which is {source}.",
     "ratio": "Standard errors are {ratio:times} times those without privacy; {share:percent} of "
@@ -172,8 +164,6 @@ WORDS: dict[str, str] = {
     "{points:and}.",
     "rows_wanted": "For {want} at this level {rows:rows} like these are needed.",
     "persons_wanted": "For {want} at this level {persons:people} like these are needed.",
-    "persons_cap": "The number of rows of each person is public. A cap on rows per person hides "
-    "the rows beyond it.",
     # --- what a range costs -----------------------------------------------------------------------
     "clip_later": "These errors leave out what the range {low:end} to {high:end} clips; the "
     "estimate will say which share.",
@@ -202,12 +192,6 @@ WORDS: dict[str, str] = {
     "without that person's row, {before:near}.",
     "guess_factors": "If {value} varies by a factor of {sds:near} (R/20, R/10, R/5; R: log range), "
     "half of a reader's guesses are within a factor of {after:down}.",
-    "guess_person": "An ordinary reader guesses a person's mean with sd {mean:down}, one value "
-    "with sd {after:down}; without that person's rows, {mean_before:near} and {before:near}.",
-    "guess_person_fractions": "If values vary with sd {sds:near} around the prediction (R/20, "
-    "R/10, R/5; R: the range's width), a reader guesses a person's mean with sd {mean:down}.",
-    "guess_columns": "From all columns a reader guesses {value} with sd {after:down}; from its own "
-    "column alone, {alone:down}; without that person's row, {before:near}.",
     "guess_stream": "From all steps a reader guesses one measurement with sd {after:down}; without "
     "its own step, {others:down}; without the stream, {before:near}.",
     "unbiased_steps": "A guess of one measurement from the release that is unbiased for every "
@@ -261,8 +245,7 @@ WORDS: dict[str, str] = {
     "unenforced": "For a difference of at most {apart:near}, not enforced: ε = {epsilon:epsilon} "
     "at δ = {delta:delta}.",
     "person_rows_are": "These numbers are for a person with {rows:rows}.",
-    "columns_reveal": "Columns of one person that go together reveal each other; how much, a "
-    "reference set or the estimate shows.",
+    "columns_reveal": "Columns of one person that go together reveal each other.",
     "relatives": "These rates assume that relatives' values are known or independent. Correlated "
     "values reveal each other.",
     "second_release": "A second release of the same values adds to all of this.",
@@ -287,8 +270,6 @@ WORDS: dict[str, str] = {
     "privacy noise.",
     "z_log": "“{name}” holds whole numbers: {unit:exact}·{name} is the logarithm of a value with "
     "its privacy noise.",
-    "z_persons": "“{name}” holds whole numbers: {unit:exact}·√r·{name} is a value with its privacy "
-    "noise, r the rows of its person or the cap.",
     "z_answers": "“{name}” is 1 for yes and 0 for no; some answers are reversed.",
     "file_table": "Table: {path}",
     "file_header": "Header: {path}",
@@ -336,37 +317,17 @@ WORDS: dict[str, str] = {
     "method": "Standard errors: {method}.",
     "method_freedom": "Standard errors: {method}, {freedom:freedom} degrees of freedom.",
     "method_HC": "They hold also where some rows vary more than others.",
-    "method_CR2": "They hold also where the rows of a person go together.",
     "method_Student": "They are exact where all rows vary alike.",
     "residual_found": "Residual variance from the release: {found:near} (95% interval "
     "{ends:interval}).",
     "residual_hidden": "Residual variance from the release: about 0; the privacy noise hides it.",
-    "check": "The release varies {misfit:near} times as much as stated residual variance and "
-    "privacy noise imply, consistent with chance (p = {p:p}).",
-    "check_same": "The release varies as much as stated residual variance and privacy noise imply "
-    "(p = {p:p}).",
     "range_found": "By the fitted model, the range {low:end} to {high:end} clipped {share:share} "
     "of the values.",
-    "range_likelihood": "The estimate is maximum likelihood of clipped values. Least squares would "
-    "be off by up to {bias:near} standard errors.",
     "range_small": "Clipping moves no coefficient by more than {small:near} standard errors: least "
     "squares is used.",
-    "range_left": "Clipping moves least squares by up to {bias:near} standard errors, which is not "
-    "corrected. {why}",
-    "why_people": "The likelihood of clipped values is for one row per person; use a wider range.",
-    "why_distribution": "The likelihood of clipped values is for Gaussian noise; use a wider "
-    "range.",
-    "why_weights": "The likelihood of clipped values takes no survey weights; use a wider range.",
-    "why_flat": "The release does not determine the maximum of that likelihood; use a wider range "
-    "or a higher level.",
-    "range_beyond": "As far as the release shows, all values may lie {side} the range {low:end} to "
-    "{high:end}: it bounds no coefficient.",
-    "mean_method": "Means: {method}.",
-    "mean_at": "“{target}” has mean {mean:value} there ({confidence:percent} interval "
-    "{ends:interval}), median {median:value}.",
-    "joint_table": "One test of each coefficient on all columns (Hotelling)",
-    "joint_exact": "The test is exact for normal values of equal variance.",
-    "joint_none": "There is no joint test of the columns: {reason}.",
+    "range_left": "Clipping moves the coefficients by up to {bias:near} standard errors, which is "
+    "not corrected. Use a wider range.",
+    "mean_at": "“{target}” has {kind} {value} there ({confidence:percent} interval {ends}).",
     # --- the page ---------------------------------------------------------------------------------
     "split_table": "Standard errors of “{target}” in two parts; their squares add up",
     "equal_rows": "{rows:rows} with privacy tell about as much as {worth} rows without.",

@@ -22,6 +22,7 @@ from privest.streaming._rows import Rows as Rows
 from privest.streaming._rows import read_series as read_series
 from privest.streaming._run import StreamRun, known_after
 from privest.streaming._run import counts_of as counts_of
+from privest.streaming._run import errors_of as errors_of
 from privest.streaming._sides import CLIPPED as CLIPPED
 from privest.streaming._sides import NOT_RECORDED as NOT_RECORDED
 from privest.streaming._sides import Owner as Owner

@@ -126,7 +126,7 @@ class Promise(NamedTuple):
 
     def mechanism(self) -> pv.StreamMechanism:
         """A mechanism at step 0. Where a sensitivity is stated, ε is of whole steps."""
-        return pv.StreamMechanism(self.level, range=self.span, parts=self.sensitivity is None)
+        return pv.StreamMechanism(self.level, range=self.span)
 
 
 def promised(
@@ -319,14 +319,11 @@ class Restart:
                      goes on. It is as sensitive as the measurements.
     replay           After a restart the input begins again (default for files) or continues with
                      new measurements. Standard input with a checkpoint must state which.
-    known STEP       Last step that the analyst has. Up to it nothing is drawn again, also where
-                     the checkpoint or the ledger are from a backup.
     block N          Rows per block: one line of estimates, one save.
     """
 
     checkpoint: Path | None = None
     replay: bool | None = None
-    known: int | None = None
     block: int = 1
 
 
@@ -347,8 +344,7 @@ class StreamPlan:
     def __post_init__(self) -> None:
         self._require_different_files()
         self.choices.require_sense()
-        columns, known = self.columns, self.restart.known
-        real = not (self.choices.simulate or self.choices.from_releases)
+        columns = self.columns
         refused = {
             "a figure (`png`) is of estimates, not of releases.": (
                 self.choices.png is not None and self.choices.to_releases
@@ -360,9 +356,6 @@ class StreamPlan:
                     or abs(columns.correlation) >= 1
                     or self.promise.level.reach > 0
                 )
-            ),
-            "`known` is for real releases: a simulation may be drawn again.": (
-                known is not None and not real
             ),
         }
         for sentence, is_refused in refused.items():

@@ -18,9 +18,8 @@ import numpy as np
 import privest as pv
 from privest.arrays import Array
 from privest.errors import CheckpointError, InvalidInput
-from privest.estimator import StreamConclusion
+from privest.estimator import Estimate
 from privest.files import make_folder
-from privest.reading import as_text, parse_json
 from privest.records import plain
 from privest.report.sections import printable
 from privest.stream_file import step_records
@@ -62,25 +61,21 @@ def released_records(release: pv.Release, public: Public) -> list[dict[str, Any]
 
 
 def estimated_record(
-    found: StreamConclusion | None, estimator: pv.PrivateRLS, names: Sequence[str],
+    found: Estimate | None, estimator: pv.PrivateRLS, names: Sequence[str],
     time: dict[str, str], *, nested: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The estimate after a step; for JSON by kind, for CSV as columns. None: not identifiable."""
     record: dict[str, Any] = {"step": estimator.steps - 1} | time
     if found is None and nested:
         return record | {"identifiable": False, "hidden": hidden_names(estimator, names)}
-    columns = dict.fromkeys(("estimate", "standard_error", "block_error"), [None] * len(names))
+    columns = dict.fromkeys(("estimate", "standard_error"), [None] * len(names))
     if found is not None:
-        columns["estimate"] = plain(found.value)
-        if found.stated_error is not None:
-            columns["standard_error"] = plain(found.stated_error)
-        if found.by_blocks is not None:
-            columns["block_error"] = plain(found.by_blocks.standard_error)
+        columns = {"estimate": plain(found.value), "standard_error": plain(found.standard_error)}
     by_name = {kind: dict(zip(names, own)) for kind, own in columns.items()}
     if found is not None and nested:
         by_name["interval"] = dict(zip(names, plain(found.interval())))
         return record | {"identifiable": True} | by_name
-    endings = {"estimate": "", "standard_error": "_error", "block_error": "_block_error"}
+    endings = {"estimate": "", "standard_error": "_error"}
     for kind, ending in endings.items():
         record |= {f"{name}{ending}": value for name, value in by_name[kind].items()}
     return record
@@ -105,53 +100,21 @@ def as_lines(records: Sequence[dict[str, Any]], *, json_lines: bool, heading: bo
     return text.getvalue()
 
 
-class Sent(NamedTuple):
-    """The part of a file beyond what was saved."""
+def require_behind(path: Path, offset: int, lines: str) -> None:
+    """Refuse an output that holds more than a checkpoint knows of: `lines` after `offset`.
 
-    step: int  # the last that was sent, perhaps in part: a line that was not finished counts
-    whole: int  # the last that has a whole line
-    end: int  # of its whole lines, in bytes
-    chain: str  # hash of the last of them, where lines have one
-
-
-def sent_since(path: Path, offset: int, lines: str) -> Sent | None:
-    """The content of a file after `lines`, which were saved as those at `offset`; None: nothing.
-
-    A checkpoint that comes from a backup is behind its output, and does not know it: what the
-    output holds was revealed, and must not be drawn again.
+    A checkpoint that comes from a backup is behind its output: what that holds was revealed, and
+    would be drawn again.
     """
-    saved, torn = lines.encode(), False
+    saved = lines.encode()
     with open(path, "rb") as file:
         file.seek(offset)
-        start = file.read(len(saved))
-        if start != saved:
-            if b"\n" in start and not saved.startswith(start):
-                raise CheckpointError(f"{path} holds other lines than those that were saved.")
-            return None  # not all of them were written: they are written again
-        last, end = saved.splitlines()[-1] if saved else b"", file.tell()
-        for line in file:
-            torn = not line.endswith(b"\n")
-            if not torn:
-                last, end = line, end + len(line)
-    if end == offset + len(saved) and not torn:
-        return None
-    step, chain = _place(last, path)
-    return Sent(step + torn, step, end, chain)
-
-
-def _place(line: bytes, path: Path) -> tuple[int, str]:
-    try:
-        text = as_text(line, "it")
-        if text.startswith("{"):
-            record = parse_json(text, "it")
-            return int(record.get("step", -1)), str(record.get("hash", ""))
-        first = text.partition(",")[0].strip()
-        return (-1 if first in ("", "step") else int(first)), ""
-    except (InvalidInput, ValueError, TypeError, AttributeError):
-        raise CheckpointError(
-            f"{path}: its last line is not one of a stream. What was sent is not known: state the "
-            "last step that the analyst has (known), and choose another output."
-        ) from None
+        if not saved.startswith(file.read(len(saved) + 1)):
+            raise CheckpointError(
+                f"{path} holds other lines than its checkpoint, which is from a backup: those "
+                "steps were sent, and would be drawn again. Begin a new stream, or keep a ledger, "
+                "which knows what was sent."
+            )
 
 
 class LineOutput:

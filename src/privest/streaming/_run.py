@@ -20,7 +20,7 @@ import privest as pv
 from privest.arrays import plural
 from privest.data.cells import require_no_formula
 from privest.errors import CheckpointError, InvalidInput
-from privest.estimator import StreamConclusion, conclude
+from privest.estimator import Estimate
 from privest.files import make_folder
 from privest.privacy import exposures
 from privest.reading import optional, read_count, read_fields, read_number, require_parameters
@@ -34,7 +34,7 @@ from privest.streaming._lines import (
     as_lines,
     estimated_record,
     released_records,
-    sent_since,
+    require_behind,
 )
 from privest.streaming._rows import Row, Rows
 from privest.streaming._sides import Analyst, Owner, owner_of
@@ -60,10 +60,9 @@ class StreamRun:
         if not plan.choices.to_releases:
             # Where it is not known, rows are whitened by the privacy noise alone.
             noise = pv.noise.Gaussian(cov=plan.columns.residual_variance or 0.0)
-            self.estimator = pv.PrivateRLS(plan.promise.level, len(self.names), noise, blocks=True)
+            self.estimator = pv.PrivateRLS(plan.promise.level, len(self.names), noise)
         self.last: dict[str, str] = {}  # the time of the last measurement
         self.chain = ""  # hash of the last line of releases
-        self.told = -1  # the last step that the output has
         self.used, self.missing = 0, 0
         self.trail = Trail()
         self.digest = _hashed(repr(self.features))  # of the public columns that were used
@@ -100,16 +99,17 @@ class StreamRun:
     # --- taking up ------------------------------------------------------------------------------
 
     def _resume(self) -> bool:
-        plan = self.plan
+        plan, path = self.plan, self.plan.choices.output
         self._require_replay_known()
         resumed = self.checkpoint is not None and self.checkpoint.resume()
         notes: dict[str, Any] = self._notes() if resumed else {"offset": 0, "lines": ""}
         real = isinstance(self.side, Owner) and not self.side.source.simulated
-        if not resumed and (plan.restart.known is None or not real):
+        if not resumed:
             self._require_free(real)
+        elif real and path is not None and path.is_file():
+            require_behind(path, notes["offset"], notes["lines"])
         if isinstance(self.side, Owner) and real:
-            known = max(self._sent(notes), -1 if plan.restart.known is None else plan.restart.known)
-            self.side.start_from(known, rows_again=plan.replay is not False)
+            self.side.start_from(-1, rows_again=plan.replay is not False)
         self.output.begin(notes["offset"])
         if notes["lines"]:
             self.output.write(notes["lines"])
@@ -117,27 +117,10 @@ class StreamRun:
 
     def _require_free(self, real: bool) -> None:
         """Refuse an output that may hold releases of the same measurements."""
-        again = "Continue it with its checkpoint, or state the last step that the analyst has "
-        again += "(known: up to it nothing is drawn again), or "
+        again = "Continue it with its checkpoint, or "
         if real and self.plan.choices.ledger is not None and self.plan.replay is not False:
             again = "The ledger sends what it has of them again, as it was: "
         self.plan.choices.require_free(f"it may hold releases of these measurements. {again}")
-
-    def _sent(self, notes: dict[str, Any]) -> int:
-        """The last step that the output holds beyond what was saved, −1 if none.
-
-        It goes on after that, and `notes` say so.
-        """
-        path = self.plan.choices.output
-        begins = not notes["offset"] and self.plan.restart.known is None and not notes["lines"]
-        if path is None or not path.is_file() or begins:
-            return -1
-        found = sent_since(path, notes["offset"], notes["lines"])
-        if found is None:
-            return -1
-        self.told, self.chain = found.whole, found.chain
-        notes |= {"offset": found.end, "lines": ""}
-        return found.step
 
     def _notes(self) -> dict[str, Any]:
         """What an earlier run noted, of the form that `_save` gives it, taken up."""
@@ -161,10 +144,10 @@ class StreamRun:
 
     def _require_replay_known(self) -> None:
         plan = self.plan
-        once = (self.checkpoint, plan.restart.known, plan.choices.ledger) != (None, None, None)
+        once = (self.checkpoint, plan.choices.ledger) != (None, None)
         if once and plan.replay is None and not plan.choices.from_releases:
             raise InvalidInput(
-                "standard input with a checkpoint, a ledger or a known last step: state whether "
+                "standard input with a checkpoint or a ledger: state whether "
                 "after a restart it begins again (replay: rows already used are skipped) or goes "
                 "on with new measurements (continue). A measurement must not be released twice."
             )
@@ -275,15 +258,12 @@ class StreamRun:
         """The lines of a block that the output does not have yet."""
         begun, nested = self.output.begun, self.plan.json_out
         if self.estimator is not None:
-            if self.estimator.steps - 1 <= self.told:
-                return ""
-            found = self.concluded(whole=nested)  # a line of CSV has no intervals
+            found = self.concluded()
             record = estimated_record(found, self.estimator, self.names, self.last, nested=nested)
             return as_lines([record], json_lines=nested, heading=not begun)
         records = released_records(release, public)
-        records = records[max(self.told + 1 - release.start, 0) :]
-        if not nested or not records:
-            return as_lines(records, json_lines=False, heading=not begun) if records else ""
+        if not nested:
+            return as_lines(records, json_lines=False, heading=not begun)
         assert isinstance(self.side, Owner)
         records[-1] |= self.side.entry
         every = records if begun else [self._facts(self.side), *records]
@@ -291,17 +271,24 @@ class StreamRun:
         lines, self.chain = linked(every, self.chain, sign)
         return lines
 
-    def concluded(self, *, whole: bool = True) -> StreamConclusion | None:
-        """The estimate from the releases so far; None where they do not show all of θ.
-
-        Not `whole`: estimates and errors, no intervals nor doubts, for a line after every row.
-        """
+    def concluded(self) -> Estimate | None:
+        """The estimate from the releases so far; None where they do not show all of θ."""
         assert self.estimator is not None
         if not self.estimator.identifiable:
             return None
-        released = self.estimator.readings - self.missing
-        known = self.plan.columns.residual_variance is not None
-        return conclude(self.estimator, released, self.names, known=known, whole=whole)
+        if self.states_variance:
+            return self.estimator.result(self.names)
+        return self.estimator.result_unknown(self.names, self.shown)
+
+    @property
+    def states_variance(self) -> bool:
+        return self.plan.columns.residual_variance is not None
+
+    @property
+    def shown(self) -> int:
+        """Measurements that were released so far."""
+        assert self.estimator is not None
+        return self.estimator.readings - self.missing
 
     def _facts(self, side: Owner) -> dict[str, Any]:
         plan = self.plan
@@ -339,6 +326,20 @@ def counts_of(run: StreamRun, *, stopped: bool) -> str:
         "stopped" + ("" if run.checkpoint is None else "; the same command goes on"): stopped,
     }
     return "; ".join(part for part, there in parts.items() if there) + "."
+
+
+def errors_of(run: StreamRun, found: Estimate) -> str:
+    """How the standard errors of a stream were made, and what they assume."""
+    if np.isnan(found.standard_error).any():
+        return (
+            "No standard errors: with lags, or without a measurement to spare, they need the "
+            "residual variance. State it."
+        )
+    source = "the stated residual variance" if run.states_variance else "the residuals"
+    return (
+        f"The standard errors come from {source} and assume independent measurement noise. Where "
+        "measurements are autocorrelated, fit AR(1) errors: `privest identify`, family regression1."
+    )
 
 
 def known_after(

@@ -29,9 +29,9 @@ NOT_RECORDED = (
 )
 
 CLIPPED = (
-    "Measurements beyond the range were clipped, and this estimate is linear in what was released: "
-    "it is off where many are (docs/ranges.md), and its errors do not include that. Estimates of "
-    "tables correct it."
+    "Measurements beyond the range were clipped, and this estimate is least squares on what was "
+    "released: it is off where many are (docs/howto/ranges.md), and its errors do not include "
+    "that. `PrivateLinearRegression` corrects it."
 )
 
 
@@ -128,8 +128,8 @@ def owner_of(
     account = choices.account(stack, source, columns or "readings", most)
     span = "" if mechanism.range is None else " {:g},{:g}".format(*mechanism.range)
     sensitivity, said = promise.sensitivity, None
-    if sensitivity is not None:  # of whole steps where the mechanism reveals no parts of them
-        said = grid_statement(level, sensitivity=sensitivity, parts=mechanism.shows_mixed_parts)
+    if sensitivity is not None:
+        said = grid_statement(level, sensitivity=sensitivity)
     charged = account.source(
         cost_of(level, sensitivity=sensitivity, statement=said), start=0,
         key=f"{level.fingerprint[:12]}{span}", level=level.fingerprint, columns=columns,

@@ -249,7 +249,9 @@ class Account:
 
     def _left(self) -> str:
         left = self._ledger_account.remaining.level
-        return "nothing is left" if not left else f"a level of {float(left):g} is left"
+        if left is None:  # the budget is an ε
+            return "its budget may allow more"
+        return f"a level of {float(left):g} is left" if left else "nothing is left"
 
     def _require_newest(self, folder: Path) -> None:
         """Refuse a ledger that does not know a release which is there: an old copy."""

@@ -220,9 +220,12 @@ class LeavingSums(Leaving):
 
     def _design(self) -> SumDesign:
         """That of the plan where every planned row has its values; else of the rows that have."""
-        design, names = self.plan.survey.sums, self.plan.names
+        found, names = self.plan.survey, self.plan.names
+        design, planned = found.sums, found.strata
         assert design is not None
-        if self.rows == design.rows.count:
+        numbers = np.concatenate(self._numbers)
+        same = planned is None or np.array_equal(numbers, planned.numbers)
+        if self.rows == design.rows.count and same:
             return design
         rows, sums = FeatureRows(len(names)), RunningLeastSquares(len(names))
         for H, _, _ in self._read():
@@ -230,8 +233,7 @@ class LeavingSums(Leaving):
             sums.add_matrix(H)
         sums.require_full(names, self.table.name, rows.count)
         persons = None
-        if self.plan.model.person is not None:
-            numbers = np.concatenate(self._numbers)
+        if planned is not None:
             persons = RowPersons(rows.parts(numbers), np.bincount(numbers))
             if persons.rows.max() > (self.plan.most or 0):
                 raise InvalidInput(f"{self.table.name} {CHANGED}")

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array
 from privest.data.features import Features
 from privest.data.rows import Block, read_rows
 from privest.data.source import open_source
@@ -51,7 +51,6 @@ from privest.workflow.spec import (
     section,
     stated,
 )
-from privest.workflow.strategies import Person
 from privest.workflow.survey import require_levels, require_weights
 from privest.workflow.terms import Column, Known, Terms, solve, splits_of_kinds
 
@@ -81,16 +80,14 @@ class LedgerPlace:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """Rows of a release: H (rows, n) and noisy values z (rows, columns) in units of the model.
+    """Rows of a release: H (rows, n) and noisy values z (rows,) in units of the model.
 
     levels  of the rows with a level column; z is NaN where the level is 0.
-    people  person of each row; z is then z̃/√s, and √r·z the noisy value.
     """
 
     H: Array = field(repr=False)
     z: Array = field(repr=False)
     weights: Array | None = field(default=None, repr=False)
-    people: Array | None = field(default=None, repr=False)
     levels: Array | None = field(default=None, repr=False)
 
     @property
@@ -177,7 +174,8 @@ class TableRelease(ReleaseRecord, Terms):
         columns = []
         for one in self.columns:
             slope, offset = (1.0, 0.0) if self.sums else self.scale(one)
-            columns.append(vars(one) | {"name": self.z_name(one), "unit": slope, "zero": offset})
+            name = "z" if len(self.model.target) == 1 else f"z:{one.target}"
+            columns.append(vars(one) | {"name": name, "unit": slope, "zero": offset})
         found: dict[str, Any] = plain(
             {
                 "format": self.KIND, "version": VERSION,
@@ -243,8 +241,8 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def table_columns(self) -> tuple[str, ...]:
-        """Features, public columns beside them, noisy values."""
-        return (*self.features, *self.beside, *(self.z_name(one) for one in self.columns))
+        """Features, public columns beside them, the noisy value."""
+        return (*self.features, *self.beside, "z")
 
     def blocks(self) -> Iterator[ReleasedRows]:
         if self.sums:
@@ -258,22 +256,20 @@ class TableRelease(ReleaseRecord, Terms):
                 yield shown
 
     def _blocks(self) -> Iterator[ReleasedRows]:
-        slopes, offsets = np.array([self.scale(one) for one in self.columns]).T
+        slope, offset = self.scale(self.column)
         model, where = self.model, self.table if self.path is None else self.path
         for block in self._read():
-            z, levels = block.targets * slopes + offsets, None
+            z, levels = block.targets[:, 0] * slope + offset, None
             if self.privacy.level_column is not None:
                 levels = np.asarray(block.beside[self.privacy.level_column])
                 require_levels(levels, self.column.level, where)
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    z = np.where(levels > 0, z[:, 0] / np.sqrt(levels), np.nan)[:, None]
-            weights, people = (
-                None if name is None else np.asarray(block.beside[name])
-                for name in (model.weights, model.person)
-            )
+                    z = np.where(levels > 0, z / np.sqrt(levels), np.nan)
+            weights = None
             if model.weights is not None:
-                require_weights(np.asarray(weights), model.weights, str(where))
-            yield ReleasedRows(block.H, z, weights, people, levels)
+                weights = np.asarray(block.beside[model.weights])
+                require_weights(weights, model.weights, str(where))
+            yield ReleasedRows(block.H, z, weights, levels)
 
     def _read(self) -> Iterator[Block]:
         held = None if self.memory is None else self.memory.columns
@@ -281,9 +277,8 @@ class TableRelease(ReleaseRecord, Terms):
         if table is None:
             raise InvalidInput(f"the table {self.table} is not here: read_release finds it.")
         design = Features(self.features, {}, "intercept" in self.coefficients)
-        private = tuple(self.z_name(one) for one in self.columns)
         beside = dict.fromkeys(self.beside, False)
-        for block in read_rows(open_source(table), design, private, beside=beside):
+        for block in read_rows(open_source(table), design, ("z",), beside=beside):
             self._require_values(block.targets)
             yield block
 
@@ -298,18 +293,12 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def values(self) -> Array:  # type: ignore[override]
-        """The noisy values of every row, (rows,) or (rows, columns), in units of the model."""
-        blocks = list(self.blocks())
-        z = np.concatenate([block.z for block in blocks])
-        if isinstance(self.unit, Person):
-            numbers = np.concatenate([np.asarray(block.people) for block in blocks])
-            which = as_numbers(numbers)
-            z[:, 0] *= np.sqrt(self.unit.divided(np.bincount(which)[which]))
-        return z[:, 0] if len(self.columns) == 1 else z
+        """The noisy values of every row, (rows,), in units of the model."""
+        return np.concatenate([block.z for block in self.blocks()])
 
     def remembered(self) -> TableRelease:
         """The same; the blocks of a small table are kept, for estimates of many passes."""
-        width = len(self.coefficients) + len(self.columns) + len(self.beside)
+        width = len(self.coefficients) + 1 + len(self.beside)
         if self.sums or self.rows * width > HELD:
             return self
         memory = HeldTable(self.library) if self.memory is None else self.memory
@@ -324,12 +313,11 @@ class TableRelease(ReleaseRecord, Terms):
         blocks = list(self.blocks())
         columns = dict(zip(self.coefficients, np.concatenate([one.H for one in blocks]).T))
         columns.pop("intercept", None)
-        beside = (self.model.weights, self.model.person, self.privacy.level_column)
-        for name, own in zip(beside, ("weights", "people", "levels")):
+        beside = (self.model.weights, self.privacy.level_column)
+        for name, own in zip(beside, ("weights", "levels")):
             if name is not None:
                 columns[name] = np.concatenate([getattr(one, own) for one in blocks])
-        values = np.concatenate([one.z for one in blocks])
-        columns |= {self.z_name(one): z for one, z in zip(self.columns, values.T)}
+        columns["z"] = np.concatenate([one.z for one in blocks])
         return as_frame(columns, library or self.library)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -492,7 +480,7 @@ def _keeps_promise(found: TableRelease) -> bool:
         return _close(levels, [one.level for one in found.splits])
     if found.privacy.standard_error is not None or found.privacy.level_column is not None:
         return True
-    terms = solve(found.model, found.privacy, (Known(),) * len(levels), most=found.most)
+    terms = solve(found.model, found.privacy, (Known(),) * len(levels))
     return _close(levels, [one.level for one in terms.columns])
 
 
@@ -547,13 +535,6 @@ def digest(file: BinaryIO) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def as_numbers(column: Array) -> Index:
-    numbers = column.astype(np.intp)
-    if not (numbers == column).all():
-        raise InvalidInput("the column of persons must hold whole numbers: it was changed.")
-    return numbers
-
-
 def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
     """Refuse a release that was made under a different plan, naming what differs."""
     own, other = plan.privacy, release.privacy
@@ -564,7 +545,7 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
         "set of coefficients": (plan.names, release.names),
         "level or residual variance": (plan.columns, release.columns),
         "distribution": (plan.distribution, release.distribution),
-        "sensitivity": (plan.record, release.record),
+        "sensitivity": (own.sensitivity, other.sensitivity),
         "model": (plan.model, release.model),
     }
     for what, (planned, released) in pairs.items():

@@ -14,22 +14,18 @@ from privest.arrays import Array, ArrayLike
 from privest.data.cells import meant
 from privest.errors import InvalidInput
 from privest.estimator import Estimate, estimate_release
-from privest.estimator.inference import Joint, joint_test
 from privest.estimator.likelihood import Backend
-from privest.linalg import RunningLeastSquares
 from privest.model import LinearModel
 from privest.release import ReleaseRecord
-from privest.workflow.clipping import undo_clipping
-from privest.workflow.cluster import estimate_people
 from privest.workflow.document import TableRelease, read_release
 from privest.workflow.fit import (
-    added_of,
     estimate_family,
     estimate_levels,
     estimate_rows,
     estimate_weighted,
+    tell_clipping,
 )
-from privest.workflow.result import SMALL, TableEstimate
+from privest.workflow.result import TableEstimate
 from privest.workflow.spec import as_names
 from privest.workflow.terms import Column
 
@@ -65,8 +61,8 @@ def estimate(
                `OutputPerturbation` releases, is returned as it is.
     model      y = Hθ + w of a release that is not a table: generalised least squares for Gaussian
                noise, maximum likelihood for any other, the clipped likelihood with a range.
-    cov_type   of a table: "auto", "t", "HC3", "HC2", "stated" or "huber"; of persons "cr2"; of
-               yes/no and counts "model" or "HC3".
+    cov_type   of a table: "auto", "t", "HC3" or "HC2"; of yes/no
+               and counts "model" or "HC3".
     features   of an aggregate release with its matrix: the coefficients of a smaller model.
     mechanism  that made a bare array z (q,) or (trials, q).
     backend    "numpy", or "cupy" for a maximum likelihood fit.
@@ -112,8 +108,6 @@ def _of_table(release: TableRelease, errors: str) -> TableEstimate:
 
 def fit_rows(release: TableRelease, errors: str) -> TableEstimate:
     model, limits = release.model, release.limits(release.column)
-    if model.person is not None:
-        return estimate_people(release, errors)
     if model.family != "gaussian":
         return estimate_family(release, errors)
     if release.privacy.level_column is not None:
@@ -122,13 +116,13 @@ def fit_rows(release: TableRelease, errors: str) -> TableEstimate:
         found = estimate_weighted(release, errors)
     else:
         found = estimate_rows(release, errors)
-    return found if limits is None else undo_clipping(found, limits, errors)
+    return found if limits is None else tell_clipping(found, limits)
 
 
 def _of_columns(release: TableRelease, errors: str) -> TableEstimate:
-    """All columns: least squares one by one is efficient, as all have the same features."""
+    """All columns of an aggregate release, one by one."""
     parts = tuple(_of_table(one_column(release, column), errors) for column in release.columns)
-    first, silent = parts[0], _silent(release, parts)
+    first = parts[0]
     named = [(part, part.release.column.target) for part in parts]
     return TableEstimate(
         value=np.concatenate([part.value for part in parts]),
@@ -142,8 +136,6 @@ def _of_columns(release: TableRelease, errors: str) -> TableEstimate:
         cautions=tuple(f"{target}: {text}" for part, target in named for text in part.cautions),
         release=release,
         parts=parts,
-        joint=None if silent else _joint(release, parts),
-        silent=silent,
     )
 
 
@@ -159,33 +151,6 @@ def _covariance(parts: Sequence[TableEstimate]) -> Array:
 def _freedom(part: TableEstimate) -> Array:
     known = np.inf if part.degrees_of_freedom is None else part.degrees_of_freedom
     return np.broadcast_to(np.asarray(known, dtype=np.float64), len(part.names))
-
-
-def _silent(release: TableRelease, parts: Sequence[TableEstimate]) -> str | None:
-    """Why there is no joint test; None: there is one."""
-    if release.sums:
-        return "the joint test needs rows, and noisy sums are estimated column by column"
-    if any((part.clipping_bias or 0.0) >= SMALL for part in parts):
-        return "values were clipped, and the joint test is of least squares"
-    if any("Huber" in (part.method or "") for part in parts):
-        return "the joint test is of least squares, and these estimates are Huber's"
-    if release.model.weights is not None:
-        return "rows have weights, and the joint test is of rows that count the same"
-    if release.rows - len(release.names) < len(parts):
-        return "there are too few rows for a joint test of so many columns"
-    return None
-
-
-def _joint(release: TableRelease, parts: Sequence[TableEstimate]) -> Joint:
-    B = np.column_stack([part.value for part in parts])
-    n, q = B.shape
-    sums, squares = RunningLeastSquares(n), np.zeros((q, q))
-    for block in release.blocks():
-        sums.add_matrix(block.H)
-        E = block.z - block.H @ B
-        squares += E.T @ E
-    added = [added_of(one_column(release, column)) for column in release.columns]
-    return joint_test(B, sums.inverse(), squares, release.rows - n, added)
 
 
 def one_column(release: TableRelease, column: Column) -> TableRelease:

@@ -285,7 +285,7 @@ class Plan(Terms):
 def at_level(privacy: Privacy, level: float) -> Privacy:
     return replace(
         privacy, level=as_positive(level, "level"), level_column=None, epsilon=None,
-        standard_error=None, tolerance=None, attacker=None,
+        standard_error=None,
     )  # fmt: skip
 
 
@@ -308,8 +308,8 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
     rows = privacy.form == "rows" and model.person is None
     if privacy.standard_error or privacy.level_column or not rows:
         return None
-    known, _ = reference_facts(spec)
-    terms = solve(model, privacy, known, most=None)
+    known = reference_facts(spec)
+    terms = solve(model, privacy, known)
     return Plan(**terms.terms, spec=spec, found=None, data=data)
 
 
@@ -407,8 +407,8 @@ def plan(
     form       what leaves: "aggregate" (estimates from a few noisy sums, by a data owner who is
                trusted with the table), or "rows" (a noisy value for each row).
     more       fields of `Model` (transform, family, missing, weights, person, most_rows) and of
-               `Privacy` (one of level, epsilon, standard_error, tolerance, level_column; delta,
-               sensitivity, attacker, units, distribution, publish).
+               `Privacy` (one of level, epsilon, standard_error, level_column; delta, sensitivity,
+               distribution, publish).
 
     >>> import privest as pv
     >>> table = {"age": [30, 40, 50, 60] * 500, "y": [1.0, 2.0, 2.5, 4.0] * 500}

@@ -26,15 +26,11 @@ class _Facts:
         self.response = self.distribution.bits
         self.levels = privacy.level_column is not None
         self.accuracy = privacy.standard_error is not None
-        self.chance = privacy.tolerance is not None
         self.epsilon, self.delta = privacy.epsilon is not None, privacy.delta is not None
         self.sensitivity = privacy.sensitivity is not None
         ends = [ends_of(model, privacy, target) for target in model.target]
         self.ranged = None not in ends
         self.positive = all(one is not None and one[0] > 0 for one in ends)
-        self.units = all(
-            one is not None or target in privacy.units for one, target in zip(ends, model.target)
-        )
         self.aggregate = privacy.form == "aggregate"
         self.matrix = privacy.publish != "estimates"
         self.within, self.pilot = privacy.within is not None, privacy.pilot is not None
@@ -58,9 +54,8 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         "state the range, or take the form rows.",
     ),
     "aggregate-promise": (
-        lambda f: f.aggregate and (f.chance or f.sensitivity),
-        "The aggregate form keeps an epsilon, a level (the exposure of one value) or a standard "
-        "error: leave attacker, tolerance and sensitivity out.",
+        lambda f: f.aggregate and f.sensitivity,
+        "The aggregate form keeps its promise over the whole range: leave the sensitivity out.",
     ),
     "aggregate-weights": (
         lambda f: f.aggregate and f.weights,
@@ -91,17 +86,14 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         lambda f: f.pilot and not (f.within and f.epsilon),
         "A pilot needs an epsilon, and within: how far values are at most from their prediction.",
     ),
-    "person-distribution": (
-        lambda f: f.person and not f.gaussian,
-        "Persons with several rows need Gaussian noise: leave the distribution out.",
+    "person-rows": (
+        lambda f: f.person and not f.aggregate,
+        "Persons with several rows need the aggregate form, with an epsilon: take it, or leave the "
+        "column of persons out where every row is a person.",
     ),
     "person-family": (
         lambda f: f.person and not f.numeric,
         "Persons with several rows need a numeric outcome: leave the family out.",
-    ),
-    "person-weights": (
-        lambda f: f.person and f.weights,
-        "Persons with several rows cannot have survey weights: leave the weights out.",
     ),
     "cap": (
         lambda f: f.capped and not f.person,
@@ -109,21 +101,15 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     ),
     "level-column": (
         lambda f: (
-            f.levels
-            and (
-                not (f.gaussian and f.numeric) or f.weights or f.person or f.several or f.aggregate
-            )
+            f.levels and (not (f.gaussian and f.numeric) or f.weights or f.several or f.aggregate)
         ),
         "A level column needs Gaussian noise on one numeric outcome, one row per person, without "
         "weights.",
     ),
     "several": (
-        lambda f: f.several and (f.person or not f.numeric or not f.gaussian),
-        "Several private columns need Gaussian noise on numeric outcomes, one row per person.",
-    ),
-    "several-units": (
-        lambda f: f.several and not f.units,
-        "Several private columns share one budget: each needs a range, or a unit.",
+        lambda f: f.several and (f.person or not f.numeric or not f.aggregate),
+        "Several private columns need the aggregate form on numeric outcomes, one row per person: "
+        "take it, or release them one by one.",
     ),
     "several-variance": (
         lambda f: f.several and f.variance,
@@ -153,9 +139,9 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         "This distribution keeps its ε without a delta: leave delta out.",
     ),
     "pure-promise": (
-        lambda f: not f.gaussian and (f.accuracy or f.chance),
+        lambda f: not f.gaussian and f.accuracy,
         "Laplace noise and randomised response take epsilon or a level: state one of them, in "
-        "place of a wanted accuracy or an attacker.",
+        "place of a wanted accuracy.",
     ),
     "response-sensitivity": (
         lambda f: f.response and f.sensitivity,

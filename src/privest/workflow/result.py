@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput
-from privest.estimator import ClippedResult, Estimate
-from privest.estimator.inference import DOUBTFUL, Joint, OriginalMean, as_percent
+from privest.estimator import Estimate
+from privest.estimator.inference import DOUBTFUL, as_percent
 from privest.records import plain
 from privest.workflow.document import TableRelease
 
-STATED = ("the stated noise variance", "reference set and release pooled")  # methods that use it
-SMALL = 0.05  # standard errors: a smaller clipping bias is left alone
-NEXT_TO_NONE = 1e-5  # of the values: a smaller share is not worth its digits
+if TYPE_CHECKING:
+    from privest.workflow.units import RowMean
+
+SMALL = 0.05  # standard errors: a smaller clipping bias is not told
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -25,27 +26,19 @@ class TableEstimate(Estimate):
     """θ̂ from a release; `method` says how its errors were made.
 
     rows, dropped   used, and left out for missing values.
-    misfit          Σ (z − hᵀθ̂)²/(σ² + 1/s)/(K − n), about 1 if σ² and model are right; `misfit_p`:
-                    its two-sided p-value. None where σ² is not stated.
     clipped         share of the values that is clipped, by the fit; None without a range.
     clipping_bias   the largest bias of least squares by clipping, in standard errors.
-    beyond          "above" or "below" where all values may lie beyond the range; errors are then
-                    infinite.
     cautions        assumptions of the intervals that the release cannot show, a sentence each.
-    likelihood      the fit by maximum likelihood, where there is one.
     noise_found     σ̂² as the release shows it, with its 95% `noise_interval`; None: not looked for.
     r_squared       share of the variance that the features explain, approximate.
     less_noise_p    p-value of so little scatter if the noise of the header is in the release.
     parts           of several columns an estimate each; names are then TARGET: NAME, and
                     `covariance` is NaN between columns.
-    joint           test of every coefficient on all columns at once; None: `silent` says why.
     """
 
     release: TableRelease
     rows: int
     dropped: int
-    misfit: float | None = None
-    misfit_p: float | None = None
     clipped: float | None = None
     remark: str | None = None
     noise_found: float | None = None
@@ -53,14 +46,10 @@ class TableEstimate(Estimate):
     noise_interval: tuple[float, float] | None = None
     less_noise_p: float | None = None
     clipping_bias: float | None = None
-    beyond: str | None = None
     cautions: tuple[str, ...] = ()
-    likelihood: ClippedResult | None = field(default=None, repr=False)
     parts: tuple[TableEstimate, ...] = field(default=(), repr=False)
-    joint: Joint | None = field(default=None, repr=False)
-    silent: str | None = None
 
-    DERIVED: ClassVar[tuple[str, ...]] = (*Estimate.DERIVED, "doubt", "less_noise")
+    DERIVED: ClassVar[tuple[str, ...]] = (*Estimate.DERIVED, "less_noise")
 
     def __getitem__(self, target: str) -> TableEstimate:
         """The estimate of one column."""
@@ -80,36 +69,14 @@ class TableEstimate(Estimate):
         """σ² as stated, None where nobody stated it."""
         return self.release.column.residual_variance
 
-    def _each(self, name: str) -> str | None:
-        said = [(part.release.column.target, getattr(part, name)) for part in self.parts]
-        return "\n".join(f"{target}: {text}" for target, text in said if text) or None
-
-    @property
-    def doubt(self) -> str | None:
-        """A sentence where the misfit is no chance: its p-value is below 1e-3."""
-        if self.parts:
-            return self._each("doubt")
-        if self.misfit is None or self.misfit_p is None or not self.misfit_p < DOUBTFUL:
-            return None
-        word = "more" if self.misfit > 1 else "less"
-        known = self.likelihood is not None and self.likelihood.noise_variance is None
-        uses = self.method in STATED or known
-        return (
-            f"The residual variance of the release is {self.misfit:.3g} times what the stated one "
-            f"and the level give: {word} than chance allows (p = {self.misfit_p:.1g}). "
-            + ("Standard errors use it." if uses else "Standard errors do not use it.")
-        )
-
     @property
     def warnings(self) -> tuple[str, ...]:
         """All that speaks against the intervals or the release, for people."""
-        return (*self.cautions, *filter(None, (self.doubt, self.less_noise)))
+        return (*self.cautions, *filter(None, (self.less_noise,)))
 
     @property
     def less_noise(self) -> str | None:
         """A sentence where the release holds less noise than its header says (p < 1e-3)."""
-        if self.parts:
-            return self._each("less_noise")
         if self.less_noise_p is None or not self.less_noise_p < DOUBTFUL:
             return None
         return (
@@ -133,10 +100,10 @@ class TableEstimate(Estimate):
                     found[f"{before}{name}"] = as_percent([value, *ends])
         return found
 
-    def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> OriginalMean:
-        """The mean and the median of the target at a row {"age": 50, "sex": "male"}, in file units.
+    def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> RowMean:
+        """The mean of the target at a row {"age": 50, "sex": "male"}, in the units of the file.
 
-        A logarithm: from θ̂ and σ² at that row, a variance by features, for normal errors.
+        For a logarithm it is the median, e^{hθ̂} (the geometric mean).
         """
         from privest.workflow.units import mean_at
 
@@ -151,10 +118,6 @@ class TableEstimate(Estimate):
         for name, (value, low, high) in self.percent(confidence).items():
             more = "against the baseline" if is_category(name) else "for one unit more"
             lines.append(f"{name}: {value:+.3g} % {more} ({low:+.3g} to {high:+.3g})")
-        if self.joint is not None and self.joint.p_value is not None:
-            tests = zip(self.release.names, self.joint.p_value)
-            listed = ", ".join(f"{name} {float(p):.3g}" for name, p in tests)
-            lines.append(f"P of no effect on any column (one test of all): {listed}")
         return "\n".join(lines)
 
     @property
@@ -164,17 +127,11 @@ class TableEstimate(Estimate):
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         """Plain numbers and lists, for JSON."""
         record = super().to_dict(confidence)
-        for name in ("likelihood", "parts"):
-            del record[name]
+        del record["parts"]
         if self.parts:
             record["parts"] = [part.to_dict(confidence) for part in self.parts]
         percent = self.percent(confidence)
         return record | ({"percent": plain(percent)} if percent else {})
-
-
-def share_text(share: float) -> str:
-    small = 0 < share < NEXT_TO_NONE
-    return f"less than {100 * NEXT_TO_NONE:g} %" if small else f"{100 * share:.2g} %"
 
 
 def is_category(name: str) -> bool:

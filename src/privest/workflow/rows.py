@@ -19,16 +19,12 @@ from privest.data.writer import table_writer
 from privest.errors import InvalidInput
 from privest.lattice import literal_root
 from privest.linalg import RunningLeastSquares
-from privest.mechanism import RowMechanism
 from privest.mechanism.source import Source
 from privest.records import standard_errors
 from privest.workflow.spec import Spec
-from privest.workflow.strategies import Person
 from privest.workflow.survey import (
-    ADDED,
     CHANGED,
     Survey,
-    count_persons,
     inverse_of,
     require_levels,
     require_unchanged,
@@ -74,8 +70,7 @@ class Rows:
 
     def solve(self, spec: Spec, found: Survey) -> Terms:
         return solve(
-            spec.model, spec.privacy, found.known, most=found.most_rows(spec),
-            shape=inverse_of(found.triangle),
+            spec.model, spec.privacy, found.known, shape=inverse_of(found.triangle),
             largest=None if found.levels is None else found.levels.largest,
         )  # fmt: skip
 
@@ -83,8 +78,6 @@ class Rows:
         if plan.survey.levels is not None:
             return _level_column_errors(plan, column, level)
         s = column.level if level is None else level
-        if isinstance(plan.unit, Person):
-            return _person_errors(plan, column, s)
         root, limits = standard_errors(plan.shape), plan.limits(column)
         added = plan.distribution.variance(s, limits, simulated=False)
         if plan.model.family == "gaussian":
@@ -121,34 +114,6 @@ def _level_column_errors(plan: Plan, column: Column, level: float | None) -> Pla
         return PlannedErrors(none, total, none)
     classical = math.sqrt(column.residual_variance) * standard_errors(plan.shape)
     return PlannedErrors(classical, np.sqrt(np.maximum(total**2 - classical**2, 0.0)), total)
-
-
-def _person_errors(plan: Plan, column: Column, level: float) -> PlannedErrors:
-    """The errors with persons, if half of the residual variance is between them.
-
-    The r rows of a person have the covariance V = (σ² + noise)·I + τ²·11ᵀ, and generalised least
-    squares has (Σ HᵀV⁻¹H)⁻¹.
-    """
-    strata, unit = plan.survey.strata, plan.unit
-    assert strata is not None
-    assert isinstance(unit, Person)
-    noise = unit.divided(strata.rows) * ADDED / level
-    half = (column.residual_variance or 0.0) / 2
-    none = np.full(strata.inner.shape[-1], np.nan)
-
-    def errors(within: Array, between: float) -> Array:
-        k = between / (within + strata.rows * between)
-        information = np.tensordot(1 / within, strata.inner, 1)
-        information -= np.tensordot(k / within, strata.outer, 1)
-        scale = 1 / np.sqrt(information.diagonal())
-        inverse = np.linalg.inv(information * scale * scale[:, None])
-        return standard_errors(inverse * scale * scale[:, None])
-
-    return PlannedErrors(
-        none if not half else errors(np.full(len(noise), half), half),
-        errors(noise, 0.0),
-        none if not half else errors(noise + half, half),
-    )
 
 
 # --- rows that leave ------------------------------------------------------------------------------
@@ -194,30 +159,13 @@ class Leaving:
 
 
 class LeavingRows(Leaving):
-    """The rows as they leave, block by block: public columns, and z of each target."""
+    """The rows as they leave, block by block: public columns, and z."""
 
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         super().__init__(plan, noise, data)
-        self.mechanisms = [self._mechanism(column) for column in plan.columns]
-        self.counts = self._counts()
-
-    def _mechanism(self, column: Column) -> RowMechanism:
-        level, limits = column.level, self.plan.limits(column)
-        made = self.plan.distribution.mechanism(level, limits, repr(level))
-        made.require(self.plan.unit.weights(level, None))
-        return made
-
-    def _counts(self) -> Index | None:
-        if self.spec.model.person is None or self.spec.model.most_rows is not None:
-            return None
-        counts = count_persons(self.spec, self.table, values=True).rows
-        largest = int(counts.max())
-        if largest > (self.plan.most or 0):
-            raise InvalidInput(
-                f"{self.table.name}: a person has {largest:,} rows, and the plan was made for "
-                f"{self.plan.most:,} at most: plan for these data."
-            )
-        return counts
+        level, limits = plan.column.level, plan.limits(plan.column)
+        self.mechanism = plan.distribution.mechanism(level, limits, repr(level))
+        self.mechanism.require(_root(level))
 
     def write(
         self, release: TableRelease, file: BinaryIO, blocks: Blocks
@@ -227,27 +175,21 @@ class LeavingRows(Leaving):
     def blocks(self) -> Blocks:
         design, rows = self.spec.design, 0
         sums = RunningLeastSquares(len(design.names)) if self.plan.found is None else None
-        for H, values, numbers, block in self.private():
+        for H, values, _, block in self.private():
             rows += len(H)
             if sums is not None:
                 sums.add_matrix(H)
-            public, weights = self._public(numbers, block)
-            noisy = [
-                self._noisy(mechanism, column, y, weights)
-                for mechanism, column, y in zip(self.mechanisms, self.plan.columns, values.T)
-            ]
+            public, weights = self._public(block)
+            noisy = self._noisy(values[:, 0], weights)
             if len(H):
-                yield [*H.T[int(design.intercept) :], *public, *noisy]
+                yield [*H.T[int(design.intercept) :], *public, noisy]
         if sums is not None:
             sums.require_full(design.names, self.table.name, rows)
         else:
             self.require_rows(rows)
 
-    def _public(self, numbers: Index, block: Block) -> tuple[list[Array], Array | None]:
-        model, level = self.spec.model, self.plan.columns[0].level
-        if model.person is not None:
-            rows = None if self.counts is None else self.counts[numbers - 1]
-            return [numbers.astype(float)], self.plan.unit.weights(level, rows)
+    def _public(self, block: Block) -> tuple[list[Array], Array | None]:
+        model, level = self.spec.model, self.plan.column.level
         public = [np.asarray(block.beside[name]) for name in self.plan.beside]
         if model.weights is not None:
             require_weights(public[0], model.weights, self.table.name)
@@ -256,14 +198,18 @@ class LeavingRows(Leaving):
         require_levels(public[0], level, self.table.name)
         return public, literal_root(public[0])
 
-    def _noisy(
-        self, mechanism: RowMechanism, column: Column, values: Array, weights: Array | None
-    ) -> AnyArray:
+    def _noisy(self, values: Array, weights: Array | None) -> AnyArray:
         """z: whole numbers of a real release; of a simulation doubles in units of the model."""
+        column, mechanism = self.plan.column, self.mechanism
         ends = self.plan.ends(column)
         y = modelled(self.spec.model.transform, values if ends is None else np.clip(values, *ends))
-        c = self.plan.unit.weights(column.level, None) if weights is None else weights
+        c = _root(column.level) if weights is None else weights
         if not self.noise.simulated:
             return mechanism.release(y, c, self.noise)
         z = mechanism.simulate(y, c, self.noise)
         return self.plan.distribution.simulated(z, self.plan.unit_level(column))
+
+
+def _root(level: float) -> Array:
+    """The largest double c with c² ≤ level."""
+    return literal_root(np.array([level]))

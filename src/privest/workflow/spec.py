@@ -32,7 +32,7 @@ VERSION = 4
 Transform = Literal["none", "log"]
 Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
-PROMISES = ("level", "level_column", "epsilon", "standard_error", "tolerance")
+PROMISES = ("level", "level_column", "epsilon", "standard_error")
 DELTA = 1e-6  # of the aggregate form, where none is stated
 T = TypeVar("T")
 Convert = Callable[[Any, str], object]
@@ -120,18 +120,14 @@ class Model:
 
 @dataclass(frozen=True)
 class Privacy:
-    """One promise (level, level_column, epsilon, standard_error or tolerance) and how it is kept.
+    """One promise (level, level_column, epsilon or standard_error) and how it is kept.
 
     level            privacy level s, a cap on Fisher information: a larger s reveals more.
     level_column     public column with the level of each row; a row of level 0 is withheld.
     epsilon, delta   ε and δ of differential privacy, for one value replaced within its range.
     standard_error   {coefficient: error}: the level at which all of these errors are met.
-    tolerance, attacker
-                     the level at which an attacker, who must tell apart two values `tolerance`
-                     apart, is right with the probability `attacker`.
     range            {target: (low, high)}, public, in the units of the file; values are clipped.
     sensitivity      the difference that ε is about where it is less than the range; not enforced.
-    units            {target: size}, what counts as one unit of each of several targets.
     distribution     privacy noise: "gaussian", "laplace" or "randomised response" (yes/no).
     form             what leaves: "aggregate" (estimates from a few noisy sums, made by a data owner
                      who is trusted with the table; what `plan` takes), or "rows" (a noisy value
@@ -148,11 +144,8 @@ class Privacy:
     epsilon: float | None = None
     delta: float | None = None
     standard_error: Mapping[str, float] | None = None
-    tolerance: float | None = None
-    attacker: float | None = None
     range: Mapping[str, Ends] = field(default_factory=dict)
     sensitivity: float | None = None
-    units: Mapping[str, float] = field(default_factory=dict)
     distribution: str | None = None
     form: str = "rows"
     publish: str = "estimates"
@@ -163,11 +156,9 @@ class Privacy:
         promises = [name for name in PROMISES if getattr(self, name) is not None]
         if len(promises) != 1:
             raise InvalidInput(
-                "privacy: state exactly one of level, level_column, epsilon, standard_error, "
-                f"tolerance. Received {', '.join(promises) or 'none of them'}."
+                "privacy: state exactly one of level, level_column, epsilon, standard_error. "
+                f"Received {', '.join(promises) or 'none of them'}."
             )
-        if (self.tolerance is None) != (self.attacker is None):
-            raise InvalidInput("privacy: tolerance and attacker go together.")
         _convert(self, "privacy ", PRIVACY)
         if self.form == "aggregate" and self.epsilon is not None and self.delta is None:
             _set(self, delta=DELTA)
@@ -255,12 +246,11 @@ def require_version(version: object, what: str) -> None:
 
 
 def require_consistent(model: Model, privacy: Privacy) -> None:
-    for name in ("range", "units"):
-        stray = sorted(set(getattr(privacy, name)) - set(model.target))
-        if stray:
-            raise InvalidInput(
-                f"privacy {name}: {stray[0]!r} is no target.{meant(stray[0], model.target)}"
-            )
+    stray = sorted(set(privacy.range) - set(model.target))
+    if stray:
+        raise InvalidInput(
+            f"privacy range: {stray[0]!r} is no target.{meant(stray[0], model.target)}"
+        )
     column, design = privacy.level_column, model.design
     if column in {*model.target, *design.columns, *design.names, "z"}:
         raise InvalidInput(
@@ -479,13 +469,13 @@ MODEL: Converters = {
 }  # fmt: skip
 PRIVACY: Converters = {
     **dict.fromkeys(
-        ("level", "epsilon", "sensitivity", "tolerance", "within"), _between(0.0, math.inf)
+        ("level", "epsilon", "sensitivity", "within"), _between(0.0, math.inf)
     ),
-    "delta": _between(0.0, 1.0), "pilot": _between(0.0, 1.0), "attacker": _between(0.5, 1.0),
+    "delta": _between(0.0, 1.0), "pilot": _between(0.0, 1.0),
     "level_column": as_text, "distribution": _choice(*DISTRIBUTIONS),
     "form": _choice("rows", "aggregate"),
     "publish": _choice("estimates", "matrix", "matrix of small groups"),
-    "standard_error": _each(as_positive), "units": _each(as_positive), "range": _each(_ends),
+    "standard_error": _each(as_positive), "range": _each(_ends),
 }  # fmt: skip
 PUBLIC: Converters = {
     "residual_variance": as_positive, "reference": as_text, "expected": _each(as_number),

@@ -1,33 +1,22 @@
-"""Strategies of a plan: the distribution of its privacy noise, and the unit of privacy."""
+"""The distributions of privacy noise on rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, Index
+from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.lattice import GRID, Coin, literal_root
+from privest.lattice import GRID, Coin
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import Law
-from privest.privacy import Adjacency, PrivacyLevel, Range, Statement, gdp
-from privest.privacy.statement import (
-    coin_of,
-    grid_statement,
-    person_level,
-    person_root,
-    person_statement,
-    pure_epsilon,
-    pure_level,
-)
+from privest.privacy import PrivacyLevel, Range, gdp
+from privest.privacy.statement import coin_of, grid_statement, pure_epsilon, pure_level
 from privest.release import extra_variance
 
 Ends = tuple[float, float]
-Record = Sequence[tuple[float, float]]  # (level, sensitivity) of values that change together
 
 
 # --- distributions --------------------------------------------------------------------------------
@@ -71,23 +60,15 @@ class Gaussian(_Added):
     name = "gaussian"
     normal = True
 
-    def epsilon(self, record: Record, delta: float | None) -> float:
-        """ε of exact noise on the grid where all values of a record change, to the safe side."""
-        level, sensitivity = _together(record)
+    def epsilon(self, level: float, sensitivity: float, delta: float | None) -> float:
+        """ε of exact noise on the grid, to the safe side."""
         return grid_statement(level, sensitivity=sensitivity, delta=_stated(delta)).epsilon
 
-    def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
-        """The largest factor on the levels of a record that keeps ε."""
-        shape, sensitivity = _together(record)
-        found = PrivacyLevel.from_epsilon(
-            epsilon, delta=_stated(delta), sensitivity=sensitivity, shape=shape
-        )
-        return _multiple(found, record)
-
-    def factor_for_chance(self, chance: float, record: Record) -> float:
-        """The largest factor at which an attacker tells such records apart with this chance."""
-        shape, apart = _together(record)
-        return _multiple(PrivacyLevel.from_attacker(apart, chance, shape=shape), record)
+    def level_of(self, epsilon: float, delta: float | None, sensitivity: float) -> float:
+        """The largest level that keeps ε."""
+        found = PrivacyLevel.from_epsilon(epsilon, delta=_stated(delta), sensitivity=sensitivity)
+        assert found.number is not None
+        return found.number
 
     def relative_level(self, epsilon: float, delta: float) -> float:
         """s·R² at an ε over the range R, without the grid: for curves."""
@@ -98,19 +79,6 @@ class Gaussian(_Added):
         return (1.0 + extra_variance(0.0 if simulated else GRID)) / level
 
 
-def _together(record: Record) -> tuple[PrivacyLevel, float | Adjacency]:
-    levels, bounds = zip(*record, strict=True)
-    if len(record) == 1:
-        return PrivacyLevel(levels[0]), bounds[0]
-    return PrivacyLevel(list(levels)), Adjacency.record(bounds)
-
-
-def _multiple(found: PrivacyLevel, record: Record) -> float:
-    first = found.number if len(record) == 1 else found.for_size(len(record)).diagonal()[0]
-    assert first is not None
-    return float(first / record[0][0])
-
-
 def _stated(delta: float | None) -> float:
     if delta is None:
         raise InvalidInput("ε of Gaussian noise needs a delta.")
@@ -118,17 +86,16 @@ def _stated(delta: float | None) -> float:
 
 
 class _Pure(_Added):
-    """Noise with a pure ε, the sum over the values of a record; `kind` as `pure_epsilon` has it."""
+    """Noise with a pure ε; `kind` as `pure_epsilon` has it."""
 
     pure = True
     kind: ClassVar[Any]
 
-    def epsilon(self, record: Record, delta: float | None) -> float:
-        return sum(pure_epsilon(self.kind, level, width) for level, width in record)
+    def epsilon(self, level: float, sensitivity: float, delta: float | None) -> float:
+        return pure_epsilon(self.kind, level, sensitivity)
 
-    def factor(self, epsilon: float, delta: float | None, record: Record) -> float:
-        ((level, width),) = record
-        return pure_level(self.kind, epsilon, width) / level
+    def level_of(self, epsilon: float, delta: float | None, sensitivity: float) -> float:
+        return pure_level(self.kind, epsilon, sensitivity)
 
 
 class Laplace(_Pure):
@@ -175,69 +142,3 @@ Distribution = Gaussian | Laplace | RandomisedResponse
 DISTRIBUTIONS: dict[str, Distribution] = {
     "gaussian": Gaussian(), "laplace": Laplace(), "randomised response": RandomisedResponse(),
 }  # fmt: skip
-
-
-# --- units ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Row:
-    """Every row is a person of its own: its values, one per private column, change together."""
-
-    def weights(self, level: float, rows: Index | None) -> Array:
-        """The largest doubles c with c² ≤ level."""
-        return literal_root(np.array([level]))
-
-    def epsilon(
-        self, distribution: Distribution, record: Record, delta: float | None, *, enforced: bool
-    ) -> float:
-        return distribution.epsilon(record, delta)
-
-    def factor(
-        self, distribution: Distribution, epsilon: float, delta: float | None, record: Record
-    ) -> float:
-        return distribution.factor(epsilon, delta, record)
-
-
-@dataclass(frozen=True)
-class Person(Row):
-    """A person has several rows, of level s/r each: all of them together have the level s.
-
-    most    the most rows that any person has.
-    capped  every row has the level s/most.
-    """
-
-    most: int
-    capped: bool = False
-
-    def weights(self, level: float, rows: Index | None) -> Array:
-        """The largest doubles c with r·c² ≤ level exactly; `rows` of the person of each row."""
-        if self.capped or rows is None:
-            return np.array([person_root(level, self.most)])
-        counts, place = np.unique(rows, return_inverse=True)
-        return np.array([person_root(level, int(r)) for r in counts])[place]
-
-    def divided(self, rows: Index) -> Array:
-        return (np.full_like(rows, self.most) if self.capped else rows).astype(float)
-
-    def epsilon(
-        self, distribution: Distribution, record: Record, delta: float | None, *, enforced: bool
-    ) -> float:
-        return self.statement(record, _stated(delta), enforced=enforced).epsilon
-
-    def statement(self, record: Record, delta: float, *, enforced: bool) -> Statement:
-        ((level, sensitivity),) = record
-        return person_statement(
-            level, self.most, sensitivity=sensitivity, capped=self.capped, delta=delta,
-            enforced=enforced,
-        )  # fmt: skip
-
-    def factor(
-        self, distribution: Distribution, epsilon: float, delta: float | None, record: Record
-    ) -> float:
-        ((level, sensitivity),) = record
-        found = person_level(
-            epsilon, delta=_stated(delta), rows=self.most, sensitivity=sensitivity,
-            capped=self.capped,
-        )  # fmt: skip
-        return found / level

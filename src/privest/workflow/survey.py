@@ -9,15 +9,14 @@ import numpy as np
 import scipy
 
 from privest.aggregate import FeatureRows, SumDesign
-from privest.arrays import AnyArray, Array, Index
+from privest.arrays import EPS, AnyArray, Array, Index, plural
 from privest.data.cells import Texts, is_number
 from privest.data.persons import Persons
 from privest.data.rows import Block, read_rows
 from privest.data.source import Source, Stamp, open_source, stamp_of
 from privest.errors import InvalidInput
-from privest.estimator import reference_fit
 from privest.lattice import GRID, literal_root
-from privest.linalg import RunningLeastSquares, least_squares
+from privest.linalg import RunningLeastSquares
 from privest.release import extra_variance
 from privest.workflow.spec import Spec, beside_of
 from privest.workflow.strategies import Gaussian
@@ -29,18 +28,15 @@ CHANGED = "was changed since the plan was made: make the plan again."
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """Persons with equally many rows, and their sums of H.
+    """Persons with equally many rows.
 
     rows, persons   (strata,): numbers of rows, and how many persons have them.
-    inner, outer    (strata, n, n): Σ HᵀH and Σ Hᵀ11ᵀH of these persons.
     largest         most rows of a person before a cap; `cut`: rows beyond the cap.
     numbers         (rows,) person of each row, from 0; `leaving`: how many rows each has.
     """
 
     rows: Index
     persons: Index
-    inner: Array = field(repr=False)
-    outer: Array = field(repr=False)
     largest: int
     cut: int
     numbers: Index = field(repr=False)
@@ -74,7 +70,7 @@ class Survey:
 
     rows, dropped   rows of H, and rows left out for missing features.
     triangle        R with RᵀR = HᵀH; with survey weights (RᵀR)⁻¹ = A·HᵀW²H·A, A = (HᵀWH)⁻¹.
-    known           of each target's residuals; `covariance`: of several, by the reference.
+    known           of each target's residuals.
     sums            of the aggregate form: the rows, their weights and public sums.
     """
 
@@ -82,7 +78,6 @@ class Survey:
     dropped: int
     triangle: Array = field(repr=False)
     known: tuple[Known, ...]
-    covariance: Array | None = None
     strata: Strata | None = None
     levels: Levels | None = None
     sums: SumDesign | None = field(default=None, repr=False)
@@ -98,7 +93,7 @@ def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> 
     model, design = spec.model, spec.design
     table = open_source(spec.data if data is None else data, spec.format)
     table.require(spec.targets)
-    known, covariance = reference_facts(spec)
+    known = reference_facts(spec)
     parts = _Accumulators(spec, table, known)
     sums, rows, dropped = RunningLeastSquares(len(design.names)), 0, 0
     beside = {name: name == model.person for name in beside_of(model, spec.privacy)}
@@ -111,7 +106,7 @@ def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> 
     sums.require_full(design.names, table.name, rows)
     triangle = sums.upper if model.weights is None else parts.weighted_triangle()
     return Survey(
-        rows, dropped, triangle, known, covariance, parts.strata(), parts.levels(),
+        rows, dropped, triangle, known, parts.strata(), parts.levels(),
         stamp=table.stamp,
     )  # fmt: skip
 
@@ -121,14 +116,10 @@ def inverse_of(triangle: Array) -> Array:
     return np.asarray(inverse @ inverse.T)
 
 
-def _blocks(
-    spec: Spec, table: Source, beside: Mapping[str, bool], *, values: bool = False
-) -> Iterator[Block]:
-    """Public columns; `values`: with the private ones, by which rows count without any feature."""
-    targets = spec.targets if values or not spec.design.columns else ()
-    return read_rows(
-        table, spec.design, targets, beside=beside, missing=spec.model.missing, infinite=values
-    )
+def _blocks(spec: Spec, table: Source, beside: Mapping[str, bool]) -> Iterator[Block]:
+    """Public columns; without any feature the private ones, by which rows count."""
+    targets = () if spec.design.columns else spec.targets
+    return read_rows(table, spec.design, targets, beside=beside, missing=spec.model.missing)
 
 
 class _Accumulators:
@@ -193,14 +184,10 @@ class _PersonSums:
     def __init__(self, spec: Spec, table: Source) -> None:
         assert spec.model.person is not None
         self.column, self.cap, self.table = spec.model.person, spec.model.most_rows, table
-        self.counted = count_persons(spec, table, values=False)
+        self.counted = count_persons(spec, table)
         rows = self.counted.rows
         self.leaving = rows if self.cap is None else np.minimum(rows, self.cap)
         self.sizes, self.people = np.unique(self.leaving, return_counts=True)
-        self.stratum = np.searchsorted(self.sizes, self.leaving)
-        n = len(spec.design.names)
-        self.inner = np.zeros((len(self.sizes), n, n))
-        self.total: Array = np.zeros((n, self.counted.count))
         self.again = Persons(self.counted)
         self.numbers: list[Index] = []
 
@@ -213,24 +200,14 @@ class _PersonSums:
             H, numbers = H[kept], numbers[kept]
         which = numbers - 1
         self.numbers.append(which)
-        if which.max(initial=-1) >= self.total.shape[1]:
+        if which.max(initial=-1) >= self.counted.count:
             raise InvalidInput(f"{self.table.name} was changed while it was in use: start again.")
-        for j, values in enumerate(H.T):
-            np.add.at(self.total[j], which, values)
-        strata = self.stratum[which]
-        for place in np.flatnonzero(np.bincount(strata)).tolist():
-            part = H if len(self.sizes) == 1 else H[strata == place]
-            self.inner[place] += part.T @ part
         return H
 
     def strata(self) -> Strata:
-        outer = np.zeros_like(self.inner)
-        for place in range(len(self.sizes)):
-            part = self.total[:, self.stratum == place]
-            outer[place] = part @ part.T
         cut = int((self.counted.rows - self.leaving).sum())
         return Strata(
-            self.sizes, self.people, self.inner, outer, self.counted.most, cut,
+            self.sizes, self.people, self.counted.most, cut,
             np.concatenate(self.numbers), self.leaving,
         )  # fmt: skip
 
@@ -238,10 +215,10 @@ class _PersonSums:
 # --- reference ------------------------------------------------------------------------------------
 
 
-def reference_facts(spec: Spec) -> tuple[tuple[Known, ...], Array | None]:
+def reference_facts(spec: Spec) -> tuple[Known, ...]:
     public, targets = spec.public, spec.targets
     if public.reference is None:
-        return (Known(public.residual_variance),) * len(targets), None
+        return (Known(public.residual_variance),) * len(targets)
     design, transform = spec.design, spec.model.transform
     columns = (*design.columns, *targets)
     table = open_source(public.reference, spec.format.of_columns(columns))
@@ -256,23 +233,35 @@ def reference_facts(spec: Spec) -> tuple[tuple[Known, ...], Array | None]:
             f"{table.name}: a target has values that are 0 or negative, which have no logarithm."
         )
     y = modelled(transform, values)
-    theta = np.column_stack([least_squares(H, one)[0] for one in y.T])
-    known = tuple(Known(reference_fit(H, one, table.name)[0], len(H)) for one in y.T)
-    residuals = y - H @ theta
-    return known, np.asarray(residuals.T @ residuals / (len(H) - H.shape[1]))
+    return tuple(Known(_residual_variance(H, one, table.name), len(H)) for one in y.T)
+
+
+def _residual_variance(H: Array, y: Array, name: str) -> float:
+    """RSS/(m − n) of least squares on public rows H (m, n), of full rank, and y."""
+    left = len(H) - H.shape[1]
+    if left < 1:
+        raise InvalidInput(
+            f"{name} has {plural(len(H), 'row')} for {plural(H.shape[1], 'coefficient')}: it says "
+            "nothing about the noise. Give more rows."
+        )
+    scaled = H / np.linalg.norm(H, axis=0)
+    residual = y - scaled @ np.linalg.lstsq(scaled, y)[0]
+    if np.linalg.norm(residual) <= EPS * len(H) * np.linalg.norm(y):
+        raise InvalidInput(f"{name} is fitted exactly: it shows no noise. Give the variance.")
+    return float(residual @ residual / left)
 
 
 # --- persons --------------------------------------------------------------------------------------
 
 
-def count_persons(spec: Spec, table: Source, *, values: bool) -> Persons:
+def count_persons(spec: Spec, table: Source) -> Persons:
     """One pass that counts the rows of every person, without the rows that are dropped."""
     column, found = spec.model.person, Persons()
     assert column is not None
     table.require([column])
     if spec.model.missing == "drop":
         blocks: Iterator[Mapping[str, AnyArray | Texts]] = (
-            block.beside for block in _blocks(spec, table, {column: True}, values=values)
+            block.beside for block in _blocks(spec, table, {column: True})
         )
     else:
         blocks = table.blocks([column], text=[column])

@@ -24,11 +24,10 @@ from privest.aggregate import (
 from privest.arrays import Array
 from privest.data.cells import meant
 from privest.errors import InvalidInput
-from privest.lattice import GRID
 from privest.ledger import Cost, cost_of
-from privest.privacy import Adjacency, PrivacyLevel, Range, gdp
-from privest.workflow.spec import DELTA, Model, Privacy, beside_of, distribution_of, ends_of
-from privest.workflow.strategies import Distribution, Ends, Gaussian, Person, Record, Row
+from privest.privacy import Adjacency, Range, gdp
+from privest.workflow.spec import Model, Privacy, beside_of, distribution_of, ends_of
+from privest.workflow.strategies import Distribution, Ends, Gaussian
 
 if TYPE_CHECKING:
     from privest.workflow.aggregate import Aggregate
@@ -76,13 +75,6 @@ class Terms:
         return distribution_of(self.model, self.privacy)
 
     @property
-    def unit(self) -> Row:
-        if self.model.person is None:
-            return Row()
-        assert self.most is not None
-        return Person(self.most, capped=self.model.most_rows is not None)
-
-    @property
     def form(self) -> Rows | Aggregate:
         from privest.workflow.aggregate import FORMS
 
@@ -121,20 +113,14 @@ class Terms:
     def sensitivity(self, column: Column) -> float | None:
         """The stated one, at most the width of the range, in the units of the model."""
         limits, stated = self.limits(column), self.privacy.sensitivity
-        if stated is not None and len(self.model.target) > 1:  # in units of each column
-            stated *= self.units[self.model.target.index(column.target)]
         if limits is None:
             return stated
         return limits.width if stated is None else min(stated, limits.width)
 
     @property
     def units(self) -> tuple[float, ...]:
-        """One unit of each target: as stated, or the width of its range."""
-        model, stated = self.model, self.privacy.units
-        return tuple(
-            stated[one] if one in stated else _range_of(model, self.privacy, one).width
-            for one in model.target
-        )
+        """One unit of each target: the width of its range."""
+        return tuple(_range_of(self.model, self.privacy, one).width for one in self.model.target)
 
     def unit_level(self, column: Column) -> float:
         """The level that z is in units of: 1 with a level column, whose rows have their own."""
@@ -148,26 +134,18 @@ class Terms:
                 return False
         return True
 
-    def z_name(self, column: Column) -> str:
-        return "z" if len(self.model.target) == 1 else f"z:{column.target}"
-
     # --- the promise ------------------------------------------------------------------------------
-
-    @property
-    def record(self) -> Record | None:
-        """(level, sensitivity) of the values that change together; None: a sensitivity is open."""
-        pairs = [(one.level, self.sensitivity(one)) for one in self.columns]
-        return None if any(move is None for _, move in pairs) else pairs  # type: ignore[return-value]
 
     @cached_property
     def epsilon(self) -> float | None:
         """ε at the stated δ for one value, person or record; None where it is not defined."""
-        record, delta = self.record, self.privacy.delta
+        delta = self.privacy.delta
         if self.splits:
             return None if delta is None else gdp.epsilon_of(self.mu, delta)
-        if record is None or (delta is None and not self.distribution.pure):
+        width = self.sensitivity(self.column)
+        if width is None or (delta is None and not self.distribution.pure):
             return None
-        return self.unit.epsilon(self.distribution, record, delta, enforced=self.enforced)
+        return self.distribution.epsilon(self.column.level, width, delta)
 
     @property
     def mu(self) -> float:
@@ -190,23 +168,13 @@ class Terms:
     @property
     def cost(self) -> Cost:
         """The charge of a ledger for one value, person or record."""
-        record, unit = self.record, self.unit
         if self.splits:
-            mu2 = Fraction(self.mu) ** 2
-            widths = [_range_of(self.model, self.privacy, one).width for one in self.model.target]
+            mu2, widths = Fraction(self.mu) ** 2, self.units
             move = Adjacency.record(widths) if len(widths) > 1 else Adjacency.measurement(widths[0])
             return Cost(self.information, mu2=mu2, rho=mu2 / 2, sensitivity=move)
-        if record is None:
+        level, sensitivity = self.column.level, self.sensitivity(self.column)
+        if sensitivity is None:
             return Cost(self.information)
-        if isinstance(unit, Person):
-            said = unit.statement(record, self.privacy.delta or DELTA, enforced=self.enforced)
-            mu2 = said.squared_steps * Fraction(GRID) ** 2
-            return Cost(self.information, mu2=mu2, rho=said.rho, sensitivity=said.about)
-        if len(record) > 1:
-            levels, moves = zip(*record, strict=True)
-            made = cost_of(PrivacyLevel(list(levels)), sensitivity=Adjacency.record(moves))
-            return replace(made, information=self.information)
-        ((level, sensitivity),) = record
         law = self.distribution.law(level, self.limits(self.column))
         return cost_of(level, sensitivity=sensitivity, law=law)
 
@@ -275,7 +243,6 @@ def solve(
     privacy: Privacy,
     known: tuple[Known, ...],
     *,
-    most: int | None,
     shape: Array | None = None,
     largest: float | None = None,
 ) -> Terms:
@@ -287,7 +254,6 @@ def solve(
         model=model,
         privacy=privacy,
         columns=columns_of(model, [1.0] * len(known), known),
-        most=most,
     )
     if largest is not None:
         levels = [largest]
@@ -303,11 +269,7 @@ def solve(
             )
         ]
     else:
-        units = draft.units if len(known) > 1 else (1.0,)
-        # S_jj = 1/(q u_j²): each of q columns has the same part of one budget Σ_j u_j²S_jj ≤ 1.
-        shares = [1.0 / (len(units) * u * u) for u in units]
-        factor = _factor(draft, shares, units)
-        levels = [share * factor for share in shares]
+        levels = [_level(draft)]
     terms = replace(draft, columns=columns_of(model, levels, known))
     try:
         _ = terms.epsilon
@@ -316,18 +278,14 @@ def solve(
     return terms
 
 
-def _factor(draft: Terms, shares: list[float], units: tuple[float, ...]) -> float:
-    """The budget of a record that keeps a level, an attacker's chance or an ε."""
+def _level(draft: Terms) -> float:
+    """The level that keeps a level or an ε."""
     privacy = draft.privacy
     if privacy.level is not None:
         return privacy.level
-    if privacy.tolerance is not None:
-        assert privacy.attacker is not None
-        record = [(share, privacy.tolerance * own) for share, own in zip(shares, units)]
-        return Gaussian().factor_for_chance(privacy.attacker, record)
     assert privacy.epsilon is not None
-    record = [(share, draft.sensitivity(one) or 0.0) for share, one in zip(shares, draft.columns)]
-    return draft.unit.factor(draft.distribution, privacy.epsilon, privacy.delta, record)
+    sensitivity = draft.sensitivity(draft.column) or 0.0
+    return draft.distribution.level_of(privacy.epsilon, privacy.delta, sensitivity)
 
 
 def level_for_error(name: str, error: float, variance: float, shape: float) -> float:

@@ -92,8 +92,7 @@ def _rows_of(found: TableRelease) -> list[str]:
         raise InvalidInput(f"{found.path} has {plural(rows, 'row')}, its header says {found.rows}.")
     numbers = ""
     if not found.simulated:
-        names = ", ".join(found.z_name(one) for one in found.columns)
-        numbers = f", {names}: {'bits, 0 or 1' if found.distribution.bits else 'whole numbers'}"
+        numbers = f", z: {'bits, 0 or 1' if found.distribution.bits else 'whole numbers'}"
     if found.privacy.level_column is not None:
         numbers += ", a level for every row, none above that of the header"
     return [

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 from starlette.datastructures import FormData
 
-from app_client import HOST, Client
+from app_client import Client
 from privest.app.pages import Form
 from privest.errors import InvalidInput
 
@@ -53,19 +53,3 @@ def test_a_comma_is_a_decimal_one_or_between_thousands(typed, meant):
 def test_what_is_no_number(typed):
     with pytest.raises(InvalidInput, match="must be a number"):
         Form(FormData([("high", typed)])).optional_number("high")
-
-
-def test_what_answers_a_form_has_an_address_of_its_own(client):
-    """A page that answers a POST cannot be gone back to: a browser would have to send it again."""
-    fields = {"csrf": client.desk.csrf, "path": "nowhere.csv"}
-    place, origin = client.path("/begin"), {"origin": f"http://{HOST}"}
-    answer = client.http.post(place, data=fields, headers=origin)
-    assert answer.status_code == 303
-    for _ in range(2):  # Back, or loaded again
-        kept = client.get(answer.headers["location"])
-        assert (kept.status_code, "There is no such file" in kept.text) == (422, True)
-    part = client.http.post(place, data=fields, headers=origin | {"hx-request": "true"})
-    assert (part.status_code, "There is no such file" in part.text) == (422, True)
-    for _ in range(20):
-        client.http.post(place, data=fields, headers=origin)
-    assert client.get(answer.headers["location"]).status_code == 404  # not for ever

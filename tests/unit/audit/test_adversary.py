@@ -130,7 +130,7 @@ def test_the_most_likely_input_among_several_peaks():
     law = noise.from_logpdf(
         lambda x: np.logaddexp(np.log(0.4) - (x + 6) ** 2 / 2, np.log(0.6) - (x - 6) ** 2 / 2),
         normalise=True,
-        landmarks=[-6.0, 6.0],
+        breaks=[-6.0, 6.0],
     )
     channel = Shift(law, False)
     found, z = attacked(channel, 0.0, 1, trials=100), releases(channel, 0.0, 1, 100)

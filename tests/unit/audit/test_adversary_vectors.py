@@ -10,7 +10,6 @@ from privest.errors import InvalidInput
 from privest.mechanism import (
     CATALOGUE,
     Additive,
-    AffineMechanism,
     Channel,
     Componentwise,
     GaussianMechanism,
@@ -59,48 +58,6 @@ def test_a_singular_level_shows_some_readings_only():
     for i in range(3):
         assert found[i].van_trees == pytest.approx(posterior[i, i])
         assert abs(found[i].averaged.mse - posterior[i, i]) < 4.5 * found[i].averaged.mse_error
-
-
-def test_an_affine_release_with_gaussian_noise_is_the_same_attack():
-    A, B = np.array([[1.0, 2.0], [0.0, 1.0], [1.0, -1.0]]), np.diag([1.0, 2.0, 0.5])
-    mechanism = AffineMechanism(noise.Gaussian(0.7, mean=0.3), A, B, offset=[1.0, 0.0, -2.0])
-    S = A.T @ np.diag(1 / (0.7 * np.diagonal(B) ** 2)) @ A
-    found = attack(mechanism, [0.5, -1.5], prior=(-1.0, 3.0))
-    posterior = np.linalg.inv(S + np.eye(2) / 3)
-    for i, one in enumerate(found):
-        assert one.unbiased_floor == pytest.approx(np.linalg.inv(S)[i, i])
-        assert one.level_floor is None
-        assert abs(one.likelihood.mse - one.unbiased_floor) < 4.5 * one.likelihood.mse_error
-        assert abs(one.likelihood.bias) < 4.5 * one.likelihood.bias_error
-        assert one.van_trees == pytest.approx(posterior[i, i])
-        assert abs(one.averaged.mse - posterior[i, i]) < 4.5 * one.averaged.mse_error
-
-
-@pytest.mark.parametrize("law", [noise.Laplace(0.5), noise.CosSquared(1.0)])
-def test_an_affine_release_with_other_noise(law):
-    # B⁻¹z = M y + d, M square: the most likely y is M⁻¹B⁻¹z, of covariance var d·(MᵀM)⁻¹.
-    A, B = np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0, 0.0], [0.5, 2.0]])
-    M = np.linalg.solve(B, A)
-    found = attack(AffineMechanism(law, A, B, offset=1.0), [0.5, -1.5], prior=(0.0, 1.0))
-    inverse = np.linalg.inv(M.T @ M)
-    bound = np.linalg.inv(law.fisher_information * M.T @ M + np.eye(2))
-    for i, one in enumerate(found):
-        assert abs(one.likelihood.mse - law.variance * inverse[i, i]) < (
-            4.5 * one.likelihood.mse_error
-        )
-        assert one.unbiased_floor == pytest.approx(inverse[i, i] / law.fisher_information)
-        assert one.van_trees == pytest.approx(bound[i, i])
-        assert one.averaged.mse + 4.5 * one.averaged.mse_error > one.van_trees
-        assert "by regression" in str(one)
-
-
-def test_more_outputs_than_measurements():
-    """Only an attacker with a prior is known; the floor is that of the density."""
-    mechanism = AffineMechanism(noise.Logistic(1.0), [[1.0], [1.0], [2.0]])
-    (one,) = attack(mechanism, [0.7], trials=300)
-    assert one.likelihood is None
-    assert one.unbiased_floor == pytest.approx(1 / (6 / 3))  # (1 + 1 + 4)·1/3
-    assert "state a prior" in str(one)
 
 
 def test_a_sampler_is_attacked_by_regression():
@@ -157,21 +114,6 @@ def test_a_noisy_rotation_hides_each_reading():
         assert one.level_floor == pytest.approx(0.01)
         assert one.averaged.mse + 4.5 * one.averaged.mse_error > one.van_trees
         assert "simulated scores" in str(one)
-
-
-def test_a_learnt_attacker_is_close_to_the_posterior_mean():
-    # One measurement, three logistic outputs: the posterior mean on a fine grid, averaged.
-    mechanism, prior = AffineMechanism(noise.Logistic(1.0), [[1.0], [1.0], [2.0]]), (0.0, 1.0)
-    (one,) = attack(mechanism, [0.7], trials=2000, prior=prior)
-    rng = np.random.default_rng(3)
-    y = rng.standard_normal((2000, 1))
-    z, grid = mechanism.simulate(y, rng), np.linspace(-8, 8, 2001)
-    log = mechanism.log_density(z[:, None, :], grid[:, None]) - grid**2 / 2
-    w = np.exp(log - log.max(axis=1, keepdims=True))
-    exact = ((w @ grid) / w.sum(axis=1) - y[:, 0]) ** 2
-    # 8000 pairs for about 250 hats lose 3 %; 4.5 standard errors of both.
-    doubt = 4.5 * (one.averaged.mse_error + exact.std() / math.sqrt(2000))
-    assert -doubt < one.averaged.mse - exact.mean() < 0.06 + doubt
 
 
 def test_a_rotation_is_attacked_by_regression():

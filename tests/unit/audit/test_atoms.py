@@ -129,12 +129,11 @@ def test_quantisers_are_judged_as_before():
     assert certify(signs, 0.3, search=[[0.0]], samples=50_000, rng=rng).verdict == "violated"
 
 
-def test_a_rounded_reading_is_shown_by_its_digits():
+def test_a_rounded_reading_is_shown_on_an_edge():
     rng = np.random.default_rng(4)
     found = certify(rounded, PrivacyLevel([1.0]), search=[[0.3]], samples=20_000, rng=rng)
-    assert found.verdict == "violated"
+    assert found.verdict == "undecided"
     assert "did not change at all" in str(found)  # close to the reading
-    assert "Digits of the draws reveal measurement 0" in str(found)
     information = fisher_information(rounded, [0.3], samples=20_000, rng=rng)
     assert "none seen" in str(information)
     assert "shows nothing of what happens elsewhere" in str(information)

@@ -28,7 +28,7 @@ class Sharper(GaussianMechanism):
         return mean + (shown - mean) / 2
 
     def log_density(self, z, y):
-        return -2 * (self._rest(z, y) ** 2).sum(axis=-1)
+        return -2 * (self.noise(z, y) ** 2).sum(axis=-1)
 
     def score(self, z, y):
         return 4 * super().score(z, y)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from privest import StreamLevel, StreamMechanism, noise
+from privest import noise
 from privest.audit import certify
 from privest.mechanism import Additive, Channel, Componentwise
 
@@ -34,14 +34,6 @@ class OneDraw(Componentwise):
         )
 
 
-class Alone(Componentwise):
-    """Shares its noise only in a release on its own."""
-
-    def simulate(self, y, rng, trials=None):
-        z = super().simulate(y, rng, trials)
-        return z if trials is not None else np.asarray(y) + (z - np.asarray(y))[0]
-
-
 UNIT = Additive(noise.Gaussian(1.0))
 
 
@@ -55,38 +47,19 @@ def test_noise_that_a_sampler_repeats_between_readings_is_seen(readings):
         assert found.margin == math.inf
 
 
-@pytest.mark.parametrize("kind", [Shows, OneDraw, Alone])
+@pytest.mark.parametrize("kind", [Shows, OneDraw])
 def test_a_simulate_of_its_own_is_run(kind):
     found = certify(kind(UNIT, measurements=2), 1.0, samples=20_000, rng=np.random.default_rng(1))
     assert found.verdict != "holds", str(found)
     assert found.sampler == "contradicts"
 
 
-def test_a_sound_simulate_of_its_own_holds_where_it_was_examined():
+def test_a_sound_simulate_of_its_own_is_not_broken():
     class Same(Componentwise):
         def simulate(self, y, rng, trials=None):
             return super().simulate(y, rng, trials)
 
-    found = certify(Same(UNIT, measurements=3), 1.0, samples=20_000)
-    assert found.verdict == "holds"
-    assert found.where == "where it was examined"
-    assert math.isnan(found.resolution)
-    plain = certify(Componentwise(UNIT, measurements=3), 1.0, samples=20_000)
-    assert plain.verdict == "holds"
-    assert plain.where == ""
-    assert "Pairs of outputs are independent" in str(plain)
-
-
-def test_what_users_run_holds_only_where_it_was_run():
-    class Far(StreamMechanism):
-        def simulate(self, y, rng):
-            release = super().simulate(y, rng)
-            if np.abs(y).max() > 50:
-                release.values[:] = y
-            return release
-
-    level = StreamLevel.constant(1.0, lags=[0.5]).first(2)
-    found = certify(Far(level), level, samples=2000, rng=np.random.default_rng(0))
-    assert found.verdict == "holds"
-    assert "HOLDS where it was examined" in str(found)
-    assert math.isnan(found.resolution)
+    for kind in (Same, Componentwise):
+        found = certify(kind(UNIT, measurements=3), 1.0, samples=20_000)
+        assert found.verdict == "holds"  # of the density
+        assert found.sampler == "not broken"

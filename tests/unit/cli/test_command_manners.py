@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from privest.data.cells import MISSING
-from privest.workflow.estimate import estimate
 from workflow_command import runner
 from workflow_tables import people, write
 
@@ -259,19 +258,13 @@ def test_another_seed_does_not_go_on_with_the_first(privest, folder):
 # --- estimates and reports ------------------------------------------------------------------------
 
 
-def test_rows_left_out_and_doubts_are_told_by_estimate_and_report(privest, folder):
+def test_rows_left_out_are_told_by_estimate_and_report(privest, folder):
     table = people(60)
     table["ldl"][::20] = np.nan
-    table["ldl"] *= 100  # the noise variance of the plan is wrong
     write(table, folder / "people.csv")
     privest("release", "plan.toml", "--output", "z.csv")
     done = privest("estimate", "z.csv")
-    doubt = estimate(folder / "z.csv").doubt
-    assert doubt
     assert "Left out for missing values: 3 rows." in done.out
-    assert doubt in " ".join(done.out.split())
-    assert json.loads(privest("estimate", "z.csv", "--json").out)["doubt"] == doubt
     assert privest("report", "plan.toml", "z.csv").code == 0
     page = unescape(re.sub(r"<[^>]*>", "", (folder / "report.html").read_text(encoding="utf-8")))
-    assert doubt in page
     assert "which they are becomes public" in " ".join(page.split())

@@ -217,7 +217,6 @@ def test_wrong_uses_get_a_sentence(run, plan, case):
     ("changes", "sentence"),
     [
         (["--level", 2], "needs the residual variance"),
-        (["--level", 2, "--person", "ward"], "one row per person"),
         (["--level", 2, "--set", "model.weights=age"], "without weights"),
         (
             ["--epsilon", 1, "--set", "privacy.sensitivity=1", "--distribution", "laplace"],

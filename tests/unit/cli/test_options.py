@@ -74,31 +74,6 @@ def test_help_groups_the_commands_and_loads_none(capsys, monkeypatch):
     assert found.stdout.splitlines()[-1] == "[]"
 
 
-def test_names_of_before_are_understood(capsys, monkeypatch, tmp_path):
-    run = runner(capsys, monkeypatch)
-    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{k},{k % 5}\n" for k in range(20)))
-    plan = (
-        "plan",
-        tmp_path / "t.csv",
-        "--form",
-        "rows",
-        "--target",
-        "y",
-        "--features",
-        "x",
-        "--level",
-        1,
-    )
-    old = run(*plan, "--noise-variance", 2, "--law", "gaussian")
-    new = ("--residual-variance", 2, "--distribution")
-    assert old.code == 0, old.err
-    assert old == run(*plan, *new, "gaussian")
-    budget = ("ledger", "budget", tmp_path / "l.db", "--subject", "a", "--mu", 1, "--move", 2)
-    assert run(*budget).code == 0
-    (tmp_path / "H.csv").write_text("1\n1\n")  # of a bound this is the name
-    assert run("bound", "--h", tmp_path / "H.csv", "--level", 1, "--noise-variance", 1).code == 0
-
-
 def test_a_level_in_each_of_its_forms(tmp_path):
     (tmp_path / "S.csv").write_text("1,2\n")
     assert Privacy(level="2.5").read().number == 2.5

@@ -15,23 +15,6 @@ KINDS = {
         ("--target", "fat", "--transform", "log", "--range", "1,1000", "--level", "4"),
         ["(95% interval", "within a factor of", "the range 1 to 1,000 clipped"],
     ),
-    "people": (
-        ("--target", "ldl", "--person", "id", "--level", "4"),
-        ["60 people with 300 rows", "No range is enforced", "CR2"],
-    ),
-    "columns": (
-        (
-            "--target",
-            "ldl,fat",
-            "--set",
-            "privacy.units.ldl=1",
-            "--set",
-            "privacy.units.fat=30",
-            "--level",
-            "4",
-        ),
-        ["Findings: fat", "All columns together", "From all columns a reader guesses"],
-    ),
     "yes or no": (
         ("--target", "ill", "--family", "binomial", "--epsilon", "2"),
         [

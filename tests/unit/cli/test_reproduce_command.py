@@ -93,7 +93,7 @@ def test_how_many_trials_the_fourth_figure_has(monkeypatch, arguments, trials, c
     """A stated number; else 300 in short, and what `fig4` has by itself: 5000."""
     asked = []
 
-    def figure(noise, counts, *, trials, **rest):
+    def figure(noise, counts, *, trials=None, **rest):
         asked.extend([trials, counts])
         raise InvalidInput("enough")
 

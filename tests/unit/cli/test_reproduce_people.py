@@ -20,7 +20,7 @@ def reproduce(capsys, monkeypatch):
 
 def test_figure_two_is_that_of_the_library(reproduce, tmp_path):
     files = ("--json", tmp_path / "deep" / "p.json", "--png", tmp_path / "p.png")
-    done = reproduce("fig2", "--repetitions", 4, "--seed", 3, *files)
+    done = reproduce("fig2", "--trials", 4, "--seed", 3, *files)
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "deep" / "p.json").read_text())
     figure = fig2(trials=4, rng=3)
@@ -34,7 +34,7 @@ def test_figure_two_is_that_of_the_library(reproduce, tmp_path):
 
 
 def test_figure_three_is_that_of_the_library(reproduce, tmp_path):
-    done = reproduce("fig3", "--repetitions", 4, "--json", tmp_path / "p.json", "--synthetic")
+    done = reproduce("fig3", "--trials", 4, "--json", tmp_path / "p.json", "--synthetic")
     assert done.code == 0, done.err
     found = json.loads((tmp_path / "p.json").read_text())
     figure = fig3(trials=4, synthetic=True)
@@ -44,7 +44,7 @@ def test_figure_three_is_that_of_the_library(reproduce, tmp_path):
 
 def test_options_change_what_they_say(reproduce, tmp_path):
     def points(name, *options):
-        done = reproduce("fig2", "--repetitions", 2, "--json", tmp_path / name, *options)
+        done = reproduce("fig2", "--trials", 2, "--json", tmp_path / name, *options)
         assert done.code == 0, done.err
         return json.loads((tmp_path / name).read_text())
 
@@ -52,14 +52,14 @@ def test_options_change_what_they_say(reproduce, tmp_path):
     assert points("b.json") == plain
     assert points("c.json", "--seed", 9) != plain
     quick = reproduce("fig2", "--quick", "--json", tmp_path / "q.json")
-    five = reproduce("fig2", "--repetitions", 5, "--json", tmp_path / "r.json")
+    five = reproduce("fig2", "--trials", 5, "--json", tmp_path / "r.json")
     assert quick.out == five.out
 
 
 @needs_nhanes
 def test_the_people_of_the_paper(reproduce, tmp_path):
     raw = FOLDER / "nhanes_raw"
-    done = reproduce("fig2", "--data", "nhanes", "--folder", raw, "--repetitions", 2)
+    done = reproduce("fig2", "--data", "nhanes", "--folder", raw, "--trials", 2)
     assert done.code == 0, done.err
     assert "NHANES" in done.out.upper()
 
@@ -69,7 +69,7 @@ def test_the_people_of_the_paper(reproduce, tmp_path):
     [
         ("fig2", "--png", "x.txt"),
         ("fig2", "--json", "."),
-        ("fig2", "--repetitions", "1"),
+        ("fig2", "--trials", "1"),
         ("fig2", "--data", "nhanes", "--folder", "none"),
         ("fig3", "--data", "people"),
         ("all", "--out", "a-file"),

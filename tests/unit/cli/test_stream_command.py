@@ -445,7 +445,7 @@ def test_no_release_without_a_level():
     done = stream("-", "--residual-variance", "1", text="x,y\n1,2\n")
     assert (done.returncode, "State the privacy" in done.stderr) == (2, True)
     done = stream("-", "--level", "1", text="x,y\n1,2\n")  # no noise variance is needed
-    assert (done.returncode, "No interval" in done.stderr) == (0, True)
+    assert (done.returncode, "No standard errors" in done.stderr) == (0, True)
     assert (
         "missing.csv"
         in stream(os.devnull + "/missing.csv", "--level", "1", "--residual-variance", "1").stderr

@@ -1,4 +1,4 @@
-"""`privest stream` on autocorrelated measurements: errors by blocks, exposure, times."""
+"""`privest stream` on autocorrelated measurements: errors, exposure, times."""
 
 import csv
 import io
@@ -9,7 +9,6 @@ import pytest
 
 import privest as pv
 from privest.report.numbers import down
-from serial_streams import dense_cr2
 from workflow_command import runner
 
 ROOT = Path(__file__).parents[3]
@@ -59,32 +58,6 @@ def test_the_example_is_what_its_script_makes(monkeypatch):
     assert rest[1:] @ rest[:-1] / (rest @ rest) > 0.7  # not white
 
 
-def test_errors_by_blocks_are_printed_and_the_stated_ones_doubted(privest):
-    done = privest("stream", METER, *TRIAL, "--level", 16, "--residual-variance", 0.09)
-    line, said = last(done.out), told(done.err)
-    assert line["time"] == "2024-02-11T23:00"
-    H, y = table()
-    z = drawn(y)[1].values / 4
-    covariance, freedom = dense_cr2(H, z, np.split(np.arange(1008), range(64, 1008, 64)))
-    np.testing.assert_allclose(
-        numbers(line, "_block_error"), np.sqrt(covariance.diagonal()), rtol=1e-7
-    )
-    assert "by 16 blocks of 64 readings (CR2)" in said
-    assert f"{freedom[0]:.1f}" in said
-    assert "errors by blocks of time are up to" in said
-    assert "(intercept, temperature, weekend)" in said
-    calm = privest(
-        "stream",
-        ROOT / "examples" / "meter.csv",
-        *TRIAL,
-        "--level",
-        4,
-        "--residual-variance",
-        0.0625,
-    )
-    assert "errors by blocks of time are up to" not in told(calm.err)
-
-
 def test_the_residual_variance_may_be_left_to_the_release(privest):
     known = privest("stream", METER, *TRIAL, "--level", 16, "--residual-variance", 0.09)
     alone = privest("stream", METER, *TRIAL, "--level", 16)
@@ -96,11 +69,17 @@ def test_the_residual_variance_may_be_left_to_the_release(privest):
     rest = z - H @ np.linalg.lstsq(H, z)[0]
     expected = np.sqrt(rest @ rest / 1004 * np.linalg.inv(H.T @ H).diagonal())
     np.testing.assert_allclose(numbers(last(alone.out), "_error"), expected, rtol=1e-9)
-    assert "by how much the release scatters" in told(alone.err)
+    assert "come from the residuals" in told(alone.err)
     # three times too small a variance: the misfit says so (noise that does not remember)
     meter = ROOT / "examples" / "meter.csv"
     wrong = privest("stream", meter, *TRIAL, "--level", 400, "--residual-variance", 0.005)
     assert "that variance is wrong, or the model is" in told(wrong.err)
+
+
+def test_with_lags_errors_need_the_residual_variance(privest):
+    done = privest("stream", METER, *TRIAL, "--level", 16, "--lags", 0.5)
+    assert last(done.out)["evening_error"] == ""
+    assert "need the residual variance. State it." in told(done.err)
 
 
 def test_a_reader_of_neighbours_in_time_guesses_better(privest):
@@ -139,14 +118,3 @@ def test_times_pass_through_and_dates_are_not_refused(privest, tmp_path):
 def test_wrong_uses_are_said(privest, wrong, reason):
     done = privest("stream", METER, "--target", "load", "--level", 4, *wrong)
     assert (done.code, reason in told(done.err)) == (2, True), done.err
-
-
-def test_wild_readings_are_named_where_the_stated_variance_is_doubted(privest, tmp_path):
-    lines = METER.read_text(encoding="utf-8").splitlines()
-    lines[6::40] = [f"{line.rpartition(',')[0]},9" for line in lines[6::40]]
-    (tmp_path / "wild.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    done = privest(
-        "stream", tmp_path / "wild.csv", "--target", "load", "--level", 16, "--intercept",
-        "--residual-variance", 0.0625, "--block", 400, "--simulate", "--seed", 1,
-    )  # fmt: skip
-    assert "or a few readings are wild. The intervals do not need it." in told(done.err)

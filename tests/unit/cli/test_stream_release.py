@@ -201,7 +201,7 @@ def test_without_its_noise_a_release_is_the_reading(privest, monkeypatch):
     model = "A = 1.0\nC = 1.0\nQ = 0.1\nR = 0.5\ncov0 = 1.0\n"
     with open("walk.toml", "w", encoding="utf-8") as file:
         file.write(model)
-    done = privest("filter", "m.csv", "--model", "walk.toml", "--readings", "y", "--level", 4,
+    done = privest("filter", "m.csv", "--model", "walk.toml", "--measurements", "y", "--level", 4,
                    "--emit", "releases")  # fmt: skip
     z = np.array([json.loads(line)["z"][0] for line in done.out.splitlines()[1:]])
     assert np.array_equal(z, np.floor(2 * y * 1024))

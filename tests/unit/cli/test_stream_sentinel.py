@@ -79,7 +79,7 @@ def test_a_line_that_is_refused(privest, caplog, bad):
     assert done.code == 2
     scan(done, caplog, "m.csv")
     Path("walk.toml").write_text("A = 1.0\nC = 1.0\nQ = 0.1\nR = 0.5\ncov0 = 1.0\n")
-    done = privest("filter", "m.csv", "--model", "walk.toml", "--readings", "y", "--level", 4)
+    done = privest("filter", "m.csv", "--model", "walk.toml", "--measurements", "y", "--level", 4)
     assert done.code == 2
     scan(done, caplog, "m.csv")
 
@@ -87,7 +87,7 @@ def test_a_line_that_is_refused(privest, caplog, bad):
 def test_filter(privest, caplog):
     Path("m.csv").write_text(rows())
     Path("walk.toml").write_text("A = 1.0\nC = 1.0\nQ = 0.1\nR = 0.5\ncov0 = 1.0\n")
-    common = ("filter", "m.csv", "--model", "walk.toml", "--readings", "y", "--level", 4)
+    common = ("filter", "m.csv", "--model", "walk.toml", "--measurements", "y", "--level", 4)
     done = privest(*common, "--ledger", "l.db", "--emit", "releases", "--output", "z.jsonl")
     assert done.code == 0, done
     scan(done, caplog, "m.csv")

@@ -158,7 +158,6 @@ def test_damaged_binary_tables(tmp_path, capsys, monkeypatch):
         ("cut.parquet", good[: len(good) // 2]),
         ("text.parquet", b"age,bmi\n1,2\n"),
         ("empty.parquet", b""),
-        ("text.xpt", b"age,bmi\n1,2\n"),
         ("text.csv.gz", b"age,bmi\n1,2\n"),
     ):
         (tmp_path / name).write_bytes(content)

@@ -140,7 +140,7 @@ def test_wrong_uses(privest, frame, tmp_path, given, said):
 def test_decimal_commas_and_dates_in_the_target_say_what_to_do(privest, tmp_path):
     path = tmp_path / "p.csv"
     for cell, said in (
-        ("1,5", "privest plan PLAN --format decimal=…"),
+        ("1,5", "state the `decimal` mark"),
         ("2024-03-01", "give the year"),
         ("x", "not a number"),
     ):

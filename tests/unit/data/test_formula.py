@@ -122,7 +122,11 @@ def test_a_plan_may_be_of_one_of_several_targets():
     for given, found in (((), ("a", "b")), ("b", ("b",)), (["a", "b"], ("a", "b"))):
         model = Model(given, formula="a + b ~ age")
         assert model.target == found
-        spec = Spec("p.csv", model, Privacy(2.0, units=dict.fromkeys(found, 1.0)))
+        spec = Spec(
+            "p.csv",
+            model,
+            Privacy(epsilon=2.0, range=dict.fromkeys(found, (0, 1)), form="aggregate"),
+        )
         assert Spec.from_dict(spec.to_dict()) == spec
     for bad in ("c", 3, ["a", "c"], [["a"]], {"a": 1}):
         with pytest.raises(InvalidInput, match="target"):

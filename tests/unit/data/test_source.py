@@ -16,7 +16,6 @@ from privest.errors import InvalidInput, MissingDependency
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")
-pyreadstat = pytest.importorskip("pyreadstat")
 pq = pytest.importorskip("pyarrow.parquet")
 
 X = [1.5, None, -2.0, 0.0]
@@ -38,13 +37,6 @@ def as_parquet(tmp_path, encoded=False, row_group_size=3):
     return tmp_path / "t.Parquet"
 
 
-def as_transport(tmp_path):
-    frame = pd.DataFrame({"x": X, "n": [3.0, 4.0, np.nan, 6.0], "b": [1.0, 0.0, np.nan, 1.0]})
-    frame["s"] = ["u", "", "v w", "u"]
-    pyreadstat.write_xport(frame, str(tmp_path / "T.XPT"), table_name="T")
-    return tmp_path / "T.XPT"
-
-
 def as_arrow_frame(_):
     frame = pd.DataFrame({"x": X, "n": N, "b": B, "s": S})
     return frame.convert_dtypes(dtype_backend="pyarrow")
@@ -54,7 +46,6 @@ KINDS = {
     "csv": as_csv,
     "parquet": as_parquet,
     "parquet, dictionary": lambda p: as_parquet(p, encoded=True),
-    "xpt": as_transport,
     "pandas objects": lambda _: pd.DataFrame({"x": X, "n": N, "b": B, "s": S}, dtype=object),
     "pandas nullable": lambda _: pd.DataFrame(
         {
@@ -162,34 +153,6 @@ def test_parquet_types_and_damage(tmp_path):
             open_source(path)
 
 
-def test_transport_types_and_damage(tmp_path):
-    frame = pd.DataFrame({"d": [datetime.date(2020, 1, 1)], "x": [0.0]})
-    path = tmp_path / "t.xpt"
-    pyreadstat.write_xport(frame, str(path), table_name="T")
-    source = open_source(path)
-    (block,) = source.blocks(["x"])
-    assert block["x"].tolist() == [0.0]
-    with pytest.raises(InvalidInput, match=r"t.xpt, column 'd', row 1: not a number but date"):
-        list(source.blocks(["d"]))
-    path.write_bytes(b"nothing of the kind" * 30)
-    with pytest.raises(InvalidInput, match=r"t.xpt is damaged, or not a SAS transport file"):
-        open_source(path)
-
-
-def test_transport_files_of_several_chunks(tmp_path, monkeypatch):
-    x = np.random.default_rng(0).standard_normal(1000)
-    texts = [f"t{k % 7}" for k in range(1000)]
-    path = tmp_path / "t.xpt"
-    pyreadstat.write_xport(pd.DataFrame({"x": x, "t": texts}), str(path), table_name="T")
-    whole, _ = pyreadstat.read_xport(str(path), output_format="dict")
-    for cells, size in ((2, 7), (2, 100), (600, 64), (10**6, 333)):
-        monkeypatch.setattr("privest.data.frames.CELLS", cells)
-        blocks = list(open_source(path).blocks(["x", "t"], text=["t"], size=size))
-        assert max(len(block["x"]) for block in blocks) <= size
-        np.testing.assert_array_equal(np.concatenate([b["x"] for b in blocks]), whole["x"])
-        assert np.concatenate([b["t"] for b in blocks]).tolist() == texts
-
-
 def test_the_embedded_table_and_tables():
     source = open_source("diabetes")
     assert (source.name, source.columns) == ("diabetes", ("age", "sex", "bmi", "bp", "s5"))
@@ -244,9 +207,7 @@ def test_what_is_asked_for_is_checked_before_reading():
         open_source(pd.DataFrame([[1, 2]], columns=["a", "a"])).blocks(["a"])
 
 
-@pytest.mark.parametrize(
-    ("name", "module"), [("t.csv", "pyarrow"), ("t.parquet", "pyarrow"), ("t.xpt", "pyreadstat")]
-)
+@pytest.mark.parametrize(("name", "module"), [("t.csv", "pyarrow"), ("t.parquet", "pyarrow")])
 def test_the_extra_is_named(tmp_path, monkeypatch, name, module):
     path = tmp_path / name
     path.write_text("a\n1\n")

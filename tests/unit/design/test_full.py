@@ -413,3 +413,30 @@ def test_words_name_the_promise():
 def test_many_measurements_are_for_an_aggregate_release():
     with pytest.raises(InvalidInput, match="aggregate release"):
         jointly(pv.LinearModel(np.ones((201, 1)), noise=1.0), 1.0)
+
+
+def test_several_standard_errors_next_to_a_semidefinite_program():
+    """X ≤ (S⁻¹ + Σ)⁻¹ and u_jᵀ(HᵀXH)⁻¹u_j ≤ e_j², as Schur complements."""
+    errors, precision = np.array([0.9, 1.0, 1.1]), np.diag(1.0 / NOISES["unequal"])
+    found = design.least_loss(model_of("unequal"), errors, shape="full")
+    S, X = cp.Variable((M, M), PSD=True), cp.Variable((M, M), symmetric=True)
+    limits = [cp.bmat([[precision - X, precision], [precision, precision + S]]) >> 0]
+    for unit, error in zip(np.eye(N)[:, :, None], errors):
+        limits.append(cp.bmat([[H.T @ X @ H, unit], [unit.T, np.full((1, 1), error**2)]]) >> 0)
+    program = cp.Problem(cp.Minimize(cp.trace(S)), limits)
+    program.solve(solver="CLARABEL")
+    assert found.spent == pytest.approx(program.value, rel=1e-6)
+    assert found.floor == pytest.approx(program.value, rel=1e-6)
+    np.testing.assert_array_less(found.bound.standard_error, errors * (1 + 1e-9))  # rounding
+
+
+@pytest.mark.parametrize(
+    ("criterion", "direction", "words"),
+    [("A", "budget", "of it"), ("A", "target", "of it"),
+     ("D", "budget", "in log det"), ("D", "target", "of it")],
+)  # fmt: skip
+def test_a_gap_is_relative_but_for_log_det_under_a_budget(criterion, direction, words):
+    found = design.allocate(model_of("equal"), BUDGET, criterion=criterion)
+    if direction == "target":
+        found = design.least_loss(model_of("equal"), found.value, criterion=criterion)
+    assert f"(gap {found.gap:.1e} {words};" in found.summary()

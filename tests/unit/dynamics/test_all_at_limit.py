@@ -56,3 +56,17 @@ def test_the_command_answers(tmp_path):
     assert done.exit_code == 0, done.output
     assert done.exception is None
     assert rows.exists()
+
+
+@pytest.mark.parametrize("root", [1.0, -1.0])
+def test_a_moving_average_of_unit_root_is_at_its_limit(root):
+    """e_k ± e_{k−1}: the likelihood of θ has its maximum at ±1 in most samples of this length."""
+    rng = np.random.default_rng(1)
+    e = rng.normal(size=81)
+    release = pv.StreamMechanism(1e4).simulate(e[1:] + root * e[:-1], rng)
+    found = dynamics.fit(dynamics.ARMA(0, 1), release)
+    assert found.value[0] == pytest.approx(root, abs=1e-6)
+    assert found.at_limit.tolist() == [True, False, False]
+    assert np.isfinite(found.standard_error[1:]).all()
+    assert "At a limit: theta1. Standard errors of the others" in found.summary()
+    assert found.notes()[0].startswith("At a limit: theta1.")

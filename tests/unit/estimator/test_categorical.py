@@ -7,9 +7,9 @@ import pytest
 import scipy.optimize
 import scipy.stats
 
+from flipped_bits import FlippedBits
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator.inference import Errors, WeightedRows, coin_rows, fit_family
-from privest.mechanism import RandomisedResponse
 
 RNG = np.random.default_rng(7)
 K = 400
@@ -26,7 +26,7 @@ def fit(family, z, added, **how):
 
 def of_coin(epsilon, seed=3):
     """Coins of ILL: bits, debiased readings, and the mechanism."""
-    made = RandomisedResponse(epsilon)
+    made = FlippedBits(epsilon)
     bits = made.simulate(ILL, np.random.default_rng(seed))
     return bits, made.unit * bits + made.zero, made
 
@@ -134,7 +134,7 @@ def test_no_finite_fit_is_a_sentence():
     """Answers that the features separate; coins that show fewer yes than coins alone would."""
     with pytest.raises(NotIdentifiable, match=r"no finite fit.*larger epsilon"):
         fit("binomial", (H[:, 1] > 50).astype(float), 0.0)
-    made = RandomisedResponse(1.0)
+    made = FlippedBits(1.0)
     with pytest.raises(NotIdentifiable, match="no finite fit"):
         fit("binomial", np.full(K, made.zero), 1 / made.level)
     with pytest.raises(NotIdentifiable, match="no finite fit"):
@@ -179,7 +179,7 @@ def coverage(family, draw, truth, runs, rows, seed):
 
 
 def coins(epsilon):
-    made = RandomisedResponse(epsilon)
+    made = FlippedBits(epsilon)
 
     def draw(eta, rng):
         y = (rng.random(eta.size) < scipy.special.expit(eta)).astype(float)

@@ -1,4 +1,4 @@
-"""Maximum likelihood from clipped readings: the maximum, its covariance, blocks, errors."""
+"""Maximum likelihood from clipped readings: the maximum, its covariance, errors."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,6 @@ def test_it_is_the_maximum_that_others_find():
         lambda theta: -likelihood.value(z, H @ theta).sum(), np.zeros(3), tol=1e-12
     )
     assert np.abs((found.value - by_value.x) / found.standard_error).max() < 1e-5
-    assert found.steps <= 10
 
 
 def test_without_clipping_it_is_weighted_least_squares_at_the_bound():
@@ -72,23 +71,14 @@ def test_the_rounding_of_a_real_release_is_counted():
     assert np.abs(rounded.bound - plain.bound).max() < 1e-15
 
 
-def test_blocks_are_one_release_and_missing_readings_are_left_out():
+def test_missing_readings_are_left_out():
     H, z = clipped_release()
     gone = np.arange(len(z)) % 7 == 0
     whole = estimate_clipped(rows_of(H[~gone], z[~gone]))
-    calls = []
-
-    def blocks():
-        calls.append(1)
-        shown = np.where(gone, np.nan, z)
-        for at in range(0, len(z), 90):
-            yield rows_of(H[at : at + 90], shown[at : at + 90])
-
-    parts = estimate_clipped(blocks)
-    assert np.abs((parts.value - whole.value) / whole.standard_error).max() < 1e-9
-    assert np.abs(parts.covariance / whole.covariance - 1).max() < 1e-9
-    assert parts.readings == whole.readings == (~gone).sum()
-    assert len(calls) == parts.steps + 3  # once a look; units, errors and check
+    found = estimate_clipped(rows_of(H, np.where(gone, np.nan, z)))
+    np.testing.assert_array_equal(found.value, whole.value)
+    np.testing.assert_array_equal(found.covariance, whole.covariance)
+    assert found.readings == whole.readings == (~gone).sum()
 
 
 def test_an_ill_conditioned_design_keeps_its_digits():
@@ -97,24 +87,6 @@ def test_an_ill_conditioned_design_keeps_its_digits():
     change = np.array([[1.0, 1e6, 0.0], [0.0, 1.0, 1e-5], [0.0, 0.0, 1e-5]])
     plain, turned = (estimate_clipped(rows_of(G, z)) for G in (H, H @ change))
     assert np.abs((change @ turned.value - plain.value) / plain.standard_error).max() < 1e-6
-
-
-def test_an_uncertain_variance_moves_the_estimate_as_the_covariance_says():
-    """∂θ̂/∂ ln σ² by differences of fits of many rows (chance: 1/√rows of the coefficient's scale).
-
-    cov − cov₀ = 2/f dd' with d = ∂θ̂/∂ ln σ² in expectation.
-    """
-    H, z = clipped_release(rows=40_000, low=-1.0, high=1.0)
-    given = ClippedRows(H, z, 1.0, LEVEL, -1.0, 1.0)
-    plain, wider = estimate_clipped(given), estimate_clipped(given, reference=8)
-    extra = (wider.covariance - plain.covariance) * 8 / 2
-    h = 1e-3
-    up, down = (
-        estimate_clipped(ClippedRows(H, z, np.exp(s * h), LEVEL, -1.0, 1.0)).value for s in (1, -1)
-    )
-    moved = (up - down) / (2 * h)
-    assert np.abs(moved).max() > 20 * plain.standard_error.max()  # it matters here
-    assert np.abs(extra - np.outer(moved, moved)).max() < 0.1 * np.abs(extra).max()
 
 
 def test_the_cost_is_that_of_the_estimate():
@@ -127,8 +99,6 @@ def test_the_cost_is_that_of_the_estimate():
     ratio = np.diagonal(found.covariance) / np.diagonal(found.bound)
     assert np.abs(cost.variance_ratio / ratio - 1).max() < 1e-6
     assert (cost.variance_ratio > 1).all()
-    again = cost_of_rows(lambda: [H[:100], H[100:]], found.value, 1.0, LEVEL, (LOW, HIGH))
-    assert np.abs(again.bias / cost.bias - 1).max() < 1e-10
     rng, trials = np.random.default_rng(3), 20_000
     y = H @ found.value + rng.standard_normal((trials, len(H)))
     noisy = np.clip(y, LOW, HIGH) + rng.standard_normal(y.shape) / np.sqrt(LEVEL)
@@ -156,13 +126,7 @@ def test_the_cost_by_share_is_that_of_one_mean():
         middle = cost_of_rows(ones, [0.0], 4.0, 0.5, (-double, double))
         assert middle.variance_ratio[0] == pytest.approx(both, rel=1e-8)
     assert (np.diff(found.one_end) > 0).all()
-    assert (found.variance, found.assumed) == (4.0, False)
-    # Nobody knows σ²: 1/s is taken for it, and what a range clips at least is not said.
-    guess, other = cost_by_share(None, 0.5, (-1.0, 5.0)), cost_by_share(2.0, 0.5)
-    assert guess.assumed
-    assert guess.least_share is None
-    assert guess.variance == pytest.approx(2.0)
-    np.testing.assert_allclose(guess.one_end, other.one_end, rtol=1e-9)
+    assert found.variance == 4.0
 
 
 def test_what_clipping_hides_is_told():

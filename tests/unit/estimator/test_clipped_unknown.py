@@ -9,7 +9,6 @@ import scipy.optimize
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator import ClippedRows, cost_of_rows, estimate_clipped
 from privest.estimator.inference import Scatter
-from privest.estimator.inference._errors import pooled_variance
 from privest.estimator.likelihood import ClippedLikelihood
 
 THETA = np.array([0.3, 1.0, -0.8])
@@ -43,7 +42,6 @@ def test_it_is_the_maximum_that_another_finds():
     likelihood = ClippedLikelihood(math.exp(other.x[3]), noise=1 / LEVEL, low=LOW, high=HIGH)
     value = likelihood.value(z, H @ other.x[:3]).sum()
     assert found.log_likelihood == pytest.approx(value, abs=1e-6)
-    assert found.steps <= 8
     assert 0.1 < found.clipped < 0.3
 
 
@@ -108,22 +106,6 @@ def test_readings_may_have_variances_of_known_shape():
     np.testing.assert_allclose(found.covariance, np.linalg.inv(precision), rtol=1e-5, atol=1e-9)
 
 
-def test_blocks_are_one_release_and_missing_readings_are_left_out():
-    H, z = clipped_release(rows=300)
-    gone = np.arange(300) % 7 == 0
-    whole = fitted(H[~gone], z[~gone])
-
-    def blocks():
-        shown = np.where(gone, np.nan, z)
-        for at in range(0, 300, 90):
-            yield ClippedRows(H[at : at + 90], shown[at : at + 90], 1.0, LEVEL, LOW, HIGH)
-
-    parts = estimate_clipped(blocks, variance_known=False)
-    assert np.abs((parts.value - whole.value) / whole.standard_error).max() < 1e-6
-    assert parts.noise_variance == pytest.approx(whole.noise_variance, rel=1e-6)
-    assert parts.readings == whole.readings == (~gone).sum()
-
-
 def test_the_covariance_is_that_of_the_slopes():
     """Joint information by the outer products of slopes in (θ, σ²) of 20,000 rows, by differences.
 
@@ -139,18 +121,16 @@ def test_the_covariance_is_that_of_the_slopes():
 
     steps = 1e-4 * np.eye(4)
     slopes = np.array([(value(at + h) - value(at - h)) / 2e-4 for h in steps])
-    root = np.linalg.cholesky(found.joint)
-    white = root.T @ (slopes @ slopes.T) @ root
-    assert np.abs(white - np.eye(4)).max() < 0.1
+    joint = np.linalg.inv(slopes @ slopes.T)
+    root = np.linalg.inv(np.linalg.cholesky(found.covariance))
+    assert np.abs(root @ joint[:3, :3] @ root.T - np.eye(3)).max() < 0.1
+    assert joint[3, 3] == pytest.approx(found.noise_error**2, rel=0.1)
     # To know σ² would help: its error is part of that of θ̂.
     known = estimate_clipped(ClippedRows(H, z, found.noise_variance, LEVEL, -1.0, 1.0))
     assert (found.standard_error > 1.05 * known.standard_error).all()
 
 
 def test_rows_that_say_too_little_are_told():
-    H, z = clipped_release(rows=3)
-    with pytest.raises(InvalidInput, match="nothing to see the noise by"):
-        fitted(H, z)
     H, z = clipped_release(rows=50)
     with pytest.raises(NotIdentifiable, match="do not determine"):
         fitted(np.ones((50, 2)), z)
@@ -175,32 +155,6 @@ def test_what_clipping_hides_is_told():
     z[100:] += 2.5 - z[100:].mean()
     with pytest.raises(NotIdentifiable, match="wider range"):
         fitted(H, z, -2.0, 2.0, 1.0)
-
-
-def test_a_reference_set_says_something_about_the_variance_too():
-    """Without clipping σ̂² and its degrees of freedom are those of `pooled_variance`."""
-    H, z = clipped_release(rows=20, low=-1e3, high=1e3)
-    plain = np.linalg.lstsq(H, z, rcond=None)[0]
-    scatter = float(((z - H @ plain) ** 2).sum())
-    found = estimate_clipped(
-        ClippedRows(H, z, 1.0, LEVEL, -1e3, 1e3), variance_known=False, reference=9,
-        reference_variance=2.3,
-    )  # fmt: skip
-    variance, freedom = pooled_variance(2.3, 9, scatter, 17, 1 / LEVEL)
-    assert found.noise_variance == pytest.approx(variance, rel=1e-6)
-    assert found.degrees_of_freedom == pytest.approx(freedom, rel=1e-6)
-    inverse = np.linalg.inv(H.T @ H)
-    np.testing.assert_allclose(found.covariance, (variance + 1 / LEVEL) * inverse, rtol=1e-6)
-    # With clipping it is known better, and so is θ̂.
-    H, z = clipped_release(rows=300)
-    alone = fitted(H, z)
-    together = estimate_clipped(
-        ClippedRows(H, z, 1.0, LEVEL, LOW, HIGH), variance_known=False, reference=300,
-        reference_variance=alone.noise_variance,
-    )  # fmt: skip
-    assert np.abs(together.value - alone.value).max() < 1e-5  # it says the same
-    assert together.noise_error < 0.8 * alone.noise_error
-    assert (together.standard_error < alone.standard_error).all()
 
 
 def test_a_plan_can_count_that_the_variance_is_not_known():

@@ -53,8 +53,6 @@ def test_no_release_without_an_account(drawn):
         with pytest.raises(InvalidInput, match="account="):
             model.fit(X, Y)
     with pytest.raises(InvalidInput, match="account="):
-        pv.PrivateLinearRegression(2.0, 1.0).partial_fit(X, Y)
-    with pytest.raises(InvalidInput, match="account="):
         pv.PrivateLinearRegression(2.0, 1.0).fit(X, Y, source=Protected())
     with pytest.raises(ValueError, match="account="):
         cross_val_score(pv.PrivateLinearRegression(2.0, 1.0), X, Y, error_score="raise")
@@ -89,16 +87,6 @@ def test_a_larger_budget_allows_more(tmp_path):
     with pytest.raises(BudgetExceeded):
         model.fit(X, Y)
     assert spent(account) == pytest.approx(4.0)
-
-
-def test_pieces_are_charged_once(account):
-    level = pv.StreamLevel(np.linspace(1.0, 3.0, 30))
-    model = pv.PrivateLinearRegression(level, 1.0, account=account)
-    for at in range(0, 30, 10):
-        model.partial_fit(X[at : at + 10], Y[at : at + 10])
-    assert 2.99 < spent(account) <= 3.0 * (1 + 1e-9)
-    with pytest.raises(BudgetExceeded):
-        pv.PrivateLinearRegression(level, 1.0, account=account).partial_fit(X[:10], Y[:10])
 
 
 def test_a_level_that_looks_back_is_paid_ahead(account):

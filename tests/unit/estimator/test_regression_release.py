@@ -1,7 +1,6 @@
 """PrivateLinearRegression releases for real: no seed, no refusal of a value, its bound attained."""
 
 import copy
-import logging
 import pickle
 
 import numpy as np
@@ -10,13 +9,14 @@ import polars as pl
 import pytest
 import scipy.stats
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import privest as pv
 from paid import PAID
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable, NumericalFailure
-from privest.estimator import ClippedResult, estimate_clipped
+from privest.estimator import ClippedResult
 from privest.ledger import Budget, cost_of
 from privest.mechanism.source import Generated, Protected
 
@@ -70,9 +70,8 @@ def test_a_release_has_no_seed(seed):
 
 def test_sources():
     watched = Watched()
-    model = regression().partial_fit(X[:30], Y[:30], source=watched)
-    model.partial_fit(X[30:], Y[30:], watched)
-    assert watched.asked == [(0, (30,)), (30, (10,))]
+    model = regression().fit(X[:30], Y[:30], source=watched)
+    assert watched.asked == [(0, (30,))]
     assert not any(isinstance(part, Watched) for part in vars(model).values())
     with pytest.raises(InvalidInput, match="is a simulation"):
         regression().fit(X, Y, source=Generated(np.random.default_rng(0)))
@@ -100,12 +99,6 @@ def test_a_ledger_counts(tmp_path):
         assert (fitted("b").coef_ != one.coef_).all()
         with pytest.raises(BudgetExceeded):
             fitted("c")
-        pieces = regression(account=None)
-        ledger.account("pieces", budget=Budget(level=2.0))
-        noise = ledger.account("pieces").source(cost_of(2.0), start=0)
-        for at in range(0, 40, 10):
-            pieces.partial_fit(X[at : at + 10], Y[at : at + 10], noise)
-        assert float(ledger.account("pieces").spent.level) == 2.0
 
 
 def with_gap(kind):
@@ -145,8 +138,6 @@ def test_no_value_is_refused(value, more):
     usual = regression(**more).fit(X, Y)
     if not more:  # what is said beside the estimate does not depend on the readings at all
         assert np.array_equal(found.covariance_, usual.covariance_)
-    part = regression(**more).partial_fit(X[:5], wild[:5])
-    assert part.n_samples_seen_ == 5
 
 
 @pytest.mark.parametrize("value", [10**400, -(10**400), 2**64])
@@ -175,23 +166,10 @@ def test_types_and_counts_are_refused(bad):
 
 
 def test_copies_and_pickles():
-    model = regression().partial_fit(X[:30], Y[:30])
+    model = regression().fit(X, Y)
     for again in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), clone(model)):
         assert (again.simulate, again.range) == (False, None)
-        assert "_source" not in vars(again)
-        one = again.partial_fit(X[30:], Y[30:]).coef_
-        two = copy.deepcopy(model).partial_fit(X[30:], Y[30:]).coef_
-        assert (one != two).all()
-
-
-def test_a_reference_that_is_the_private_data_is_told_to_the_holder_only(caplog):
-    """Equal rows decide nothing that others see; the same memory is refused whatever is in it."""
-    with caplog.at_level(logging.WARNING, "privest"):
-        model = regression(noise=None, reference=(X.copy(), Y.copy())).fit(X, Y)
-    assert model.noise_source_ == "release"
-    assert "rows of the private data" in caplog.text
-    with pytest.raises(InvalidInput, match="rows of the private data"):
-        regression(noise=None, reference=(X, Y)).fit(X, Y)
+        assert (again.fit(X, Y).coef_ != model.coef_).all()
 
 
 @pytest.mark.parametrize(
@@ -221,13 +199,17 @@ SPAN = (-1.0, 1.5)
 
 
 def clipped_trials(trials, samples=600):
-    """Errors of the estimate and of least squares on the same releases, and a model."""
+    """Errors of the estimate and of least squares on such releases, and a model."""
     law, theta = np.random.default_rng(2), np.array([0.3, 0.8])
     x = law.standard_normal((samples, 1))
-    model, found = regression(2.0, 0.25, range=SPAN), []
+    model, found, level = regression(2.0, 0.25, range=SPAN), [], pv.StreamLevel.constant(2.0)
     for _ in range(trials):
-        model.fit(x, theta[0] + theta[1] * x[:, 0] + 0.5 * law.standard_normal(samples))
-        found.append([np.append(model.intercept_, model.coef_), model._rls.value])
+        y = theta[0] + theta[1] * x[:, 0] + 0.5 * law.standard_normal(samples)
+        model.fit(x, y)
+        plain = pv.PrivateRLS(level, 2, 0.25)
+        released = pv.StreamMechanism(level, range=SPAN).release(y)
+        plain.update(released, np.insert(x, 0, 1.0, axis=1))
+        found.append([np.append(model.intercept_, model.coef_), plain.value])
     return *np.moveaxis(np.array(found) - theta, 1, 0), model
 
 
@@ -250,7 +232,7 @@ def test_a_range_is_undone():
 
 
 def test_a_range_is_undone_where_nobody_knows_the_noise():
-    """θ̂ within 5 of its errors and σ² within 5 of its own; in pieces the same, from n + 1 on."""
+    """θ̂ within 5 of its errors and σ² within 5 of its own; and none from n samples."""
     law, samples = np.random.default_rng(5), 4000
     x = law.standard_normal((samples, 1))
     y = 0.3 + 0.8 * x[:, 0] + 0.5 * law.standard_normal(samples)
@@ -259,50 +241,25 @@ def test_a_range_is_undone_where_nobody_knows_the_noise():
     assert (np.abs(errors) < 5 * model.result_.standard_error).all()
     assert abs(model.noise_variance_ - 0.25) < 5 * model.result_.noise_error
     assert model.result_.degrees_of_freedom == samples - 2
-    pieces = regression(8.0, None, range=SPAN)
-    pieces.partial_fit(x[:2], y[:2])
-    assert not hasattr(pieces, "coef_")
-    with pytest.raises(InvalidInput, match="2 samples for 2 coefficients"):
-        pieces.predict(x[:2])
-    assert hasattr(pieces.partial_fit(x[2:400], y[2:400]), "coef_")
     with pytest.raises(InvalidInput, match="nothing is left over"):
         regression(8.0, None, range=SPAN).fit(x[:2], y[:2])
 
 
-def test_a_range_in_pieces():
-    span = (-4.0, 2.0)
-    whole = regression(range=span)
-    for at in range(0, 40, 8):
-        whole.partial_fit(X[at : at + 8], Y[at : at + 8])
-    blocks = list(whole._clipped.blocks())
-    assert sum(len(block.z) for block in blocks) == 40
-    assert np.all(blocks[0].low >= span[0])
-    assert np.all(blocks[0].high <= span[1])
-    again = estimate_clipped(lambda: blocks, noise_variance=UNIT)
-    np.testing.assert_allclose(np.append(whole.intercept_, whole.coef_), again.value, rtol=1e-12)
-    loaded = pickle.loads(pickle.dumps(whole)).partial_fit(X, Y)
-    assert loaded.result_.readings == 80
-    assert whole.result_.readings == 40
-
-
 @pytest.mark.parametrize("error", [NotIdentifiable, NumericalFailure])
 def test_what_clipping_hides_is_no_reason_to_release_again(monkeypatch, error):
-    """No estimate from what is left: the releases so far stay and count."""
+    """No estimate from what is left: the release stays and counts."""
 
     def hides(*_, **__):
         raise error("clipping leaves nothing of it.")
 
-    with monkeypatch.context() as changed:
-        changed.setattr("privest.estimator.regression.estimate_clipped", hides)
-        model = regression(range=(-9.0, 9.0)).partial_fit(X[:9], Y[:9])
-        assert model.n_samples_seen_ == 9
-        for found in (model, pickle.loads(pickle.dumps(model))):
-            with pytest.raises(error, match="clipping leaves nothing"):
-                found.predict(X)
-        with pytest.raises(error, match="clipping leaves nothing"):
-            regression(range=(-9.0, 9.0)).fit(X, Y)
-        assert not hasattr(model, "coef_")
-    assert model.partial_fit(X, Y).n_samples_seen_ == 49
+    monkeypatch.setattr("privest.estimator.regression.estimate_clipped", hides)
+    model = regression(range=(-9.0, 9.0))
+    with pytest.raises(error, match="clipping leaves nothing"):
+        model.fit(X, Y)
+    assert model.n_samples_seen_ == 40
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert not hasattr(model, "coef_")
 
 
 def test_levels_of_every_sample_and_a_range():

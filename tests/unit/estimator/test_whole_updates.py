@@ -99,43 +99,6 @@ def data(rows=40, seed=0):
     return X, X @ [1.0, -2.0] + 0.5 * rng.standard_normal(rows)
 
 
-@pytest.mark.parametrize("noise", [0.25, pv.noise.Laplace(0.5)], ids=["gaussian", "laplace"])
-@pytest.mark.parametrize(
-    "level", [1.0, pv.StreamLevel.constant(2.0, lags=[0.5])], ids=["plain", "lags"]
-)
-@pytest.mark.parametrize("row", [[1e300, 1.0], [1.0, 1e160], [1e20, 3e20]])
-def test_partial_fit_is_whole_or_nothing(row, level, noise):
-    """The last is in range, and so heavy that rounding hides the rest: refused as well."""
-    X, y = data()
-    model = pv.PrivateLinearRegression(level, noise, random_state=3, simulate=True).partial_fit(
-        X, y
-    )
-    twin = pv.PrivateLinearRegression(level, noise, random_state=3, simulate=True).partial_fit(X, y)
-    before, coef, seen = model._rls.state(), model.coef_.copy(), model.n_samples_seen_
-    with pytest.raises(NumericalFailure):
-        model.partial_fit([row], [0.0])
-    assert same(before, model._rls.state())
-    np.testing.assert_array_equal(model.coef_, coef)
-    assert model.n_samples_seen_ == seen
-    more = data(10, seed=5)
-    np.testing.assert_array_equal(model.partial_fit(*more).coef_, twin.partial_fit(*more).coef_)
-    np.testing.assert_array_equal(model.covariance_, twin.covariance_)
-
-
-@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy])
-def test_copies_of_a_regression_learn_on_their_own(twin):
-    X, y = data()
-    model = pv.PrivateLinearRegression(1.0, 0.25, random_state=0, simulate=True).partial_fit(X, y)
-    other = twin(model)
-    assert other._rls is not model._rls
-    coef = other.coef_.copy()
-    model.partial_fit(*data(20, seed=1))
-    np.testing.assert_array_equal(other.coef_, coef)
-    assert other.n_samples_seen_ == 40
-    assert other.partial_fit(*data(20, seed=2)).n_samples_seen_ == 60
-    assert model.n_samples_seen_ == 60
-
-
 @pytest.mark.parametrize("factor", [1e300, 1e200, 1e160, 1e-160, 1e-200, 1e-300])
 def test_units_beyond_double_range_are_an_error_and_no_number(factor):
     """Never a standard error of 0 or ∞, never "not identifiable"."""

@@ -113,7 +113,7 @@ def test_at_every_commit_point_the_mark_is_not_ahead(tmp_path, monkeypatch):
     with Ledger(path, marks=marks) as ledger:
         ledger.account("a", budget=Budget(level=1.0))
         mark_path = ledger._guard.file.path
-        real_append, real_pwrite = ledger._store.append, os.pwrite
+        real_append, real_write = ledger._store.append, os.write
 
         def append(*args, **how):
             snapshot()
@@ -121,14 +121,14 @@ def test_at_every_commit_point_the_mark_is_not_ahead(tmp_path, monkeypatch):
             snapshot()
             return row
 
-        def pwrite(*args):
+        def write(*args):
             snapshot()
-            found = real_pwrite(*args)
+            found = real_write(*args)
             snapshot()
             return found
 
         monkeypatch.setattr(ledger._store, "append", append)
-        monkeypatch.setattr(os, "pwrite", pwrite)
+        monkeypatch.setattr(os, "write", write)
         for k in range(3):
             ledger.account("a").spend_and_write(Cost(1.0), k, 1, {}, killed_ledger.drawn)
         monkeypatch.undo()
@@ -161,7 +161,7 @@ def test_a_restored_ledger_does_not_draw_what_was_sent_again(tmp_path, where, do
     shutil.copy(path, backup)
     child = os.fork()
     if child == 0:
-        name = "pwrite" if where == "before the mark" else "fsync"  # the log is synced in C
+        name = "write" if where == "before the mark" else "fsync"  # the log is synced in C
         setattr(os, name, lambda *given: os.kill(os.getpid(), signal.SIGKILL))
         with Ledger(path, marks=marks) as dying:
             dying.account("a").spend_and_write(Cost(1.0), 0, 1, {}, killed_ledger.drawn)

@@ -177,7 +177,7 @@ def test_a_part_of_a_step_is_sent_again_as_it_was(ledger):
 
     A part costs a whole step: more than it shows.
     """
-    level = pv.StreamLevel.constant([[2.0, 0.6], [0.6, 1.5]])
+    level = pv.StreamLevel.constant([[2.0, 0.0], [0.0, 1.5]])
     first = pv.StreamMechanism(level).release([[0.5, np.nan], [0.1, 0.2]], source(ledger, level))
     assert first.missing.tolist() == [[False, True], [False, False]]
     again = source(ledger, level)

@@ -44,7 +44,11 @@ def test_shifts_of_a_law_have_its_information(law, u):
     agrees(information_by_numbers(Additive(law), u), law.fisher_information, 1e-8)
 
 
-@pytest.mark.parametrize("law", SMOOTH, ids=lambda law: type(law).__name__)
+@pytest.mark.parametrize(
+    "law",
+    [law for law in SMOOTH if math.inf in law.support],
+    ids=lambda law: type(law).__name__,
+)
 def test_nothing_need_be_declared(law):
     agrees(information_by_numbers(Shift(law, False), 0.3), law.fisher_information, 1e-8)
 

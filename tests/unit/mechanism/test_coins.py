@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from flipped_bits import FlippedBits
 from privest import lattice
 from privest.errors import InvalidInput
 from privest.ledger import Budget, Ledger, cost_of
-from privest.mechanism import RandomisedResponse
 from privest.mechanism.source import Generated, Kept, Protected, Seeded
 
 Y = np.array([0.0, 1.0, 1.0, 0.0, 1.0] * 8)
-MADE = RandomisedResponse(1.0)
+MADE = FlippedBits(1.0)
 
 
 def test_there_is_no_seed_and_none_is_taken():
@@ -54,7 +54,7 @@ def test_words_are_drawn_before_a_reading_is_touched(monkeypatch):
 def test_every_release_is_fresh_and_of_the_right_law():
     """20 000 coins at 5 readings, real and simulated: Pearson's test, false alarm 1e-6."""
     y = np.linspace(-2.0, 5.0, 5)
-    chance = MADE.chance(y)
+    chance = np.array([float(MADE.coin.chance(value)) for value in y])
     fresh = [MADE.release(np.repeat(y, 4000)) for _ in range(2)]
     assert (fresh[0] != fresh[1]).any()
     trial = MADE.simulate(np.repeat(y, 4000), np.random.default_rng(5))
@@ -81,7 +81,7 @@ def test_a_release_that_is_kept_comes_back(tmp_path):
     first = release(Y, tmp_path / "kept")
     assert np.array_equal(release(Y, tmp_path / "kept"), first)
     assert np.array_equal(release(1.0 - Y, tmp_path / "kept"), first)  # never refused
-    other = RandomisedResponse(2.0)
+    other = FlippedBits(2.0)
     with pytest.raises(InvalidInput, match="another level, law or range"):
         Kept(tmp_path / "kept").add_noise(lambda: Y, shape=Y.shape, law=other.coin, fingerprint="f")
 

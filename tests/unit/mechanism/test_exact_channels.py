@@ -12,12 +12,11 @@ from privest.lattice import GRID, LAPLACE
 from privest.mechanism import (
     CATALOGUE,
     Additive,
-    AffineMechanism,
     Channel,
     Componentwise,
     calibrate,
 )
-from privest.mechanism.affine import RunningMechanism
+from privest.mechanism.running import RunningMechanism
 from privest.mechanism.source import Protected
 from privest.model import LinearModel
 from privest.noise import Gaussian, Laplace
@@ -120,17 +119,6 @@ def test_output_perturbation_is_released():
     z = mechanism.release(np.ones(6), trials=20_000)
     shown = mechanism.matrix @ np.ones(6)
     assert np.abs(z.mean(0) - shown).max() < 5 * 0.5 * math.sqrt(2 / 20_000)
-
-
-def test_an_affine_mechanism_is_released_through_its_inverse():
-    B = np.array([[2.0, 0.0], [1.0, 0.5]])
-    mechanism = AffineMechanism(Laplace(0.7), [[1.0], [2.0]], B, offset=[3.0, 4.0])
-    z = mechanism.release([0.25], trials=50_000)
-    assert np.abs(z.mean(0) - [3.25, 4.5]).max() < 5 * 0.7 * 2.5 * math.sqrt(2 / 50_000)
-    expected = 2 * 0.7**2 * B @ B.T
-    assert np.abs(np.cov(z.T) - expected).max() < 0.05 * expected.max()
-    assert mechanism.statement(1.0).epsilon == pytest.approx(mechanism.epsilon(1.0), rel=1e-6)
-    assert np.isnan(mechanism.release([math.nan])).all()
 
 
 def test_missing_readings_hide_what_reads_them():

@@ -27,7 +27,7 @@ from privest.noise import (
 LOG_NORMAL = from_logpdf(
     lambda d: -np.log(d) - np.log(d) ** 2 / 0.5 - 0.5 * np.log(0.5 * np.pi),
     support=(0.0, math.inf),
-    landmarks=[1.0],
+    breaks=[1.0],
     name="log-normal, σ = 0.5",
 )
 LAWS = {

@@ -1,35 +1,19 @@
-"""Levels of a person with several rows: what leaves, what it promises, and never more."""
+"""Rows with weights of their own: what leaves, and never more."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from privest.errors import InvalidInput
-from privest.lattice import GRID
+from privest.lattice import GRID, literal_root
 from privest.mechanism import RowMechanism
 from privest.mechanism.source import seeded
-from privest.privacy import gdp
-from privest.privacy.statement import person_level, person_root, person_statement
-from privest.workflow.strategies import Person
-
-LEVELS = (4.0, 2.0, 0.3, 1e-7, 12345.678)
-ROWS = (1, 2, 3, 5, 24, 97, 1000)
-
-
-@pytest.mark.parametrize("s", LEVELS)
-@pytest.mark.parametrize("r", ROWS)
-def test_the_information_is_below_the_level_to_the_last_bit(s, r):
-    """In rationals; and nothing is given away for it."""
-    root = person_root(s, r)
-    assert r * Fraction(root) ** 2 <= Fraction(s)
-    assert r * root**2 > s * (1 - 1e-15)
 
 
 def weights(level, rows):
-    """c of rows whose persons have so many rows."""
-    return np.array([person_root(level, int(r)) for r in rows])
+    """c of rows that have the level s/r."""
+    return literal_root(level / np.asarray(rows, dtype=float))
 
 
 def values(shown, level, rows):
@@ -51,14 +35,6 @@ def test_what_is_shown_is_unbiased():
     y, rows, made = np.array([0.4, -2.0, 7.0, 1.0, 1.5]), np.array([2, 2, 3, 3, 3]), RowMechanism()
     many = [values(made.release(y, weights(400.0, rows)) * GRID, 400.0, rows) for _ in range(500)]
     assert (np.abs(np.mean(many, axis=0) - y) < 5 * np.sqrt(rows / 400.0 / 500)).all()
-
-
-def test_a_cap_is_the_level_of_every_row():
-    capped = Person(4, capped=True).weights(4.0, np.array([1, 2, 2]))
-    assert capped.tolist() == [1.0]  # √(4/4), whatever the rows of the person
-    assert Person(4).weights(4.0, np.array([1, 4, 4])).tolist() == [2.0, 1.0, 1.0]
-    shown = RowMechanism().release(np.full(3, 1e9), capped) * GRID
-    np.testing.assert_allclose(shown, 1e9, atol=10)
 
 
 def test_blocks_do_not_matter():
@@ -101,39 +77,3 @@ def test_weights_at_which_the_grid_cannot_hold_the_range_are_refused():
     made.require([1.0, 0.5])
     with pytest.raises(InvalidInput, match="narrower than a step"):
         made.require([1.0, 1e-6])
-
-
-def steps_of(weight, by):
-    """⌈|u|/g⌉² of a row that moves, by an exact product."""
-    return math.ceil(Fraction(weight) * Fraction(by) / Fraction(GRID)) ** 2
-
-
-@pytest.mark.parametrize("s", [1.0, 0.37])
-def test_the_promise_holds_for_every_corner_of_the_box(s):
-    """Every row moves by 0.7, persons of one to six rows: attained to the step."""
-    worst = max(steps_of(person_root(s, r), 0.7) * r for r in range(1, 7))
-    said = person_statement(s, 6, sensitivity=0.7)
-    assert said.squared_steps == worst
-    assert said.mu == pytest.approx(0.7 * math.sqrt(s), abs=3 * math.sqrt(6) * GRID)
-    assert said.conditions
-    assert not person_statement(s, 6, sensitivity=0.7, enforced=True).conditions
-    assert said.fisher == s
-
-
-@pytest.mark.parametrize("capped", [True, False])
-def test_the_level_of_an_epsilon(capped):
-    """It keeps the ε, and a hair more does not."""
-    how = {"rows": 7, "sensitivity": 2.0, "capped": capped, "delta": 1e-6}
-    level = person_level(1.5, **how)
-    assert person_statement(level, **how).epsilon <= 1.5
-    more = person_statement(level * (1 + 1e-3), **how)
-    assert more.mu > gdp.mu_of(1.5, 1e-6)
-    with pytest.raises(InvalidInput, match="less than the steps of the grid"):
-        person_level(1e-9, **how)
-
-
-def test_many_rows_are_quick_and_safe():
-    """A person with 10⁵ rows: steps of the grid add up, and are counted."""
-    said = person_statement(1.0, 100_000, sensitivity=1.0, capped=True)
-    assert said.mu == pytest.approx(math.sqrt(100_000) * 4 * GRID)  # ⌈c√s/(√r g)⌉ = 4 steps a row
-    assert person_statement(1.0, 100_000, sensitivity=1.0).mu >= said.mu

@@ -5,7 +5,7 @@ import pytest
 
 import privest as pv
 from privest.errors import InvalidInput
-from privest.mechanism.affine import RunningMechanism
+from privest.mechanism.running import RunningMechanism
 
 LEVELS = [
     pv.StreamLevel.constant(2.0),

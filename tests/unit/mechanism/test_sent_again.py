@@ -6,7 +6,7 @@ import pytest
 import privest as pv
 from privest.errors import InvalidInput
 from privest.ledger import Budget, Cost, Ledger, cost_of
-from privest.mechanism import Additive, AffineMechanism, Componentwise, GaussianMechanism
+from privest.mechanism import Additive, Componentwise, GaussianMechanism
 from privest.mechanism.source import Kept, Protected, Seeded
 from privest.noise import Gaussian, Laplace
 
@@ -25,7 +25,6 @@ def series(y, source):
 DOORS = {
     "gaussian": GaussianMechanism(1e4, 3).release,
     "laplace": Componentwise(Additive(Laplace(0.01)), np.eye(3)).release,
-    "affine": AffineMechanism(Laplace(0.01), np.eye(3)).release,
     "sensor": sensor,
     "series": series,
 }

@@ -3,12 +3,11 @@
 import networkx
 import numpy as np
 import pytest
-import scipy.sparse
 
 import privest as pv
 from privest import network
 from privest.errors import InvalidInput
-from privest.network._graph import weights_on
+from privest.network._graph import weights_of
 from privest.network._rounds import Spectrum, spectrum_of
 
 PATH = network.Graph([(0, 1), (1, 2)])
@@ -69,11 +68,11 @@ def test_components_are_named():
     assert not net.connected
     assert sorted(len(part) for part in net.components) == [1, 2, 2]
     with pytest.raises(InvalidInput, match=r"3 components, \{'roof', 'yard'\}.*\{'attic'\}"):
-        weights_on(graph, None)
+        weights_of(graph)
     with pytest.raises(InvalidInput, match="directed"):
-        weights_on(networkx.DiGraph([(0, 1)]), None)
+        weights_of(networkx.DiGraph([(0, 1)]))
     with pytest.raises(InvalidInput, match="not a networkx graph; received list"):
-        weights_on([(0, 1)], None)
+        weights_of([(0, 1)])
 
 
 def test_long_lists_are_cut():
@@ -83,7 +82,7 @@ def test_long_lists_are_cut():
 
 def test_metropolis_weights():
     graph = networkx.connected_watts_strogatz_graph(20, 4, 0.5, seed=0)
-    W = weights_on(graph, None).matrix.toarray()
+    W = weights_of(graph).matrix.toarray()
     d = dict(graph.degree)
     for i in range(20):
         for j in range(20):
@@ -94,56 +93,8 @@ def test_metropolis_weights():
     assert (np.diagonal(W) > 0).all()
 
 
-def test_user_weights():
-    W = [[0.6, 0.4, 0.0], [0.4, 0.3, 0.3], [0.0, 0.3, 0.7]]
-    for given in (W, scipy.sparse.csr_array(W), scipy.sparse.coo_matrix(W)):
-        found = weights_on(PATH, given)
-        assert np.allclose(found.matrix.toarray(), W, atol=1e-15)
-        others, shares = found.of(1)
-        assert others.tolist() == [0, 2]
-        assert np.allclose(shares, [0.4, 0.3])
-
-
-def test_rounding_in_user_weights_is_taken_out():
-    W = np.array([[0.6, 0.4], [0.4, 0.6]]) + 1e-13 * np.array([[1.0, 2.0], [-1.0, 0.5]])
-    found = weights_on(PAIR, W).matrix.toarray()
-    assert np.array_equal(found, found.T)
-    assert (found.sum(axis=1) == 1.0).all()
-
-
-@pytest.mark.parametrize(
-    ("W", "text"),
-    [
-        ([[0.5, 0.5], [0.4, 0.6]], "agent 0 gives agent 1 the weight 0.5"),
-        ([[0.5, 0.4], [0.4, 0.6]], "weights of agent 0 sum to 0.9"),
-        ([[1.5, -0.5], [-0.5, 1.5]], "between agents 0 and 1 is -0.5"),
-        ([[0.0, 1.0], [1.0, 0.0]], "agent 0 keeps a_ii = 0"),
-        ([[1.0, 0.0], [0.0, 1.0]], "between agents 0 and 1 is 0;"),
-        ([[1.0, 0.0]], "must be square"),
-        ([[1.0, np.nan], [0.0, 1.0]], "finite"),
-    ],
-)
-def test_bad_weights(W, text):
-    with pytest.raises(InvalidInput, match=text):
-        weights_on(PAIR, W)
-
-
-def test_weights_must_fit_their_graph():
-    W = [[0.6, 0.4, 0.0], [0.4, 0.3, 0.3], [0.0, 0.3, 0.7]]
-    with pytest.raises(InvalidInput, match="between agents 0 and 1, which the graph does not link"):
-        weights_on(network.Graph([(0, 2), (1, 2)]), W)
-    with pytest.raises(InvalidInput, match="between agents 0 and 2 is 0; weights on edges"):
-        weights_on(network.Graph.ring(3), W)
-    with pytest.raises(InvalidInput, match=r"one row an agent \(4\); received shape \(3, 3\)"):
-        weights_on(network.Graph.ring(4), W)
-    varying = network.TimeVarying([network.Graph.ring(3)])
-    with pytest.raises(InvalidInput, match="have Metropolis weights"):
-        network.consensus(network.Contribution(np.ones((3, 1)), np.ones((3, 1, 1))), varying,
-                          weights=W)  # fmt: skip
-
-
 def test_one_agent_alone():
-    assert spectrum_of(weights_on(network.Graph([], 1), None).matrix).gap == 1.0
+    assert spectrum_of(weights_of(network.Graph([], 1)).matrix).gap == 1.0
 
 
 def test_time_varying_links_must_be_jointly_connected():
@@ -166,7 +117,7 @@ def test_loss_is_a_probability_below_one():
     with pytest.raises(InvalidInput, match="need rng="):
         network.TimeVarying([ring], loss=0.1)
     none = network.TimeVarying([ring], loss=0.0, rng=0)
-    assert np.allclose(none.matrix(0).toarray(), weights_on(ring, None).matrix.toarray(), atol=0)
+    assert np.allclose(none.matrix(0).toarray(), weights_of(ring).matrix.toarray(), atol=0)
 
 
 def test_without_networkx_the_message_names_the_extra(monkeypatch):
@@ -183,17 +134,16 @@ def test_no_spectral_gap(lowest, second):
 
 def test_spectrum_of_a_ring():
     count = 30
-    found = spectrum_of(weights_on(network.Graph.ring(count), None).matrix)
+    found = spectrum_of(weights_of(network.Graph.ring(count)).matrix)
     assert found.second == pytest.approx((1 + 2 * np.cos(2 * np.pi / count)) / 3, abs=1e-14)
     assert found.lowest == pytest.approx(-1 / 3, abs=1e-14)
 
 
 def test_a_complete_graph_is_done_in_one_round():
     """All other eigenvalues coincide: the interval has no width."""
-    W = np.full((5, 5), 1 / 5)
     complete = network.Graph([(i, j) for i in range(5) for j in range(i)])
     assert Spectrum(0.0, 0.0).rounds("chebyshev", 1e-9) == 1
     parts = network.Contribution(np.arange(5.0)[:, None], np.ones((5, 1, 1)))
-    result = network.consensus(parts, complete, weights=W)
+    result = network.consensus(parts, complete)
     assert result.rounds == 1
     assert np.allclose(result.estimates, 2.0, atol=1e-14)

@@ -46,7 +46,6 @@ def test_laplace(b):
     law = Laplace(b)
     assert math.isclose(law.fisher_information, 1 / b**2)
     assert math.isclose(law.variance, 2 * b**2)
-    assert law.kinks == (0.0,)
     assert law.expected_squared_curvature == math.inf
     assert law.curvature(1.0) == 0
     assert law.score(0.0) == 0

@@ -148,20 +148,16 @@ def test_settings_and_levels_that_do_not_do():
         fig1([1.0], trials=2, model=hidden, theta=[1.0, 1.0])
 
 
-def test_levels_and_numbers_of_the_command(tmp_path):
-    assert commands._levels("0.1:10:0.1").tolist() == (np.arange(1, 101) / 10).tolist()
-    assert commands._levels("1, 2.5").tolist() == [1.0, 2.5]
-    assert commands._levels("2:2:1").tolist() == [2.0]
-    for bad in ("1:2", "1:2:0", "2:1:1", "1:2:1e-9", "x", "1:a:2", "-1:2:1"):
-        with pytest.raises(InvalidInput, match="--levels"):
-            commands._levels(bad)
+def test_numbers_of_the_command(tmp_path):
+    for bad in ("1:2:1", "x", "1;2", ""):
+        with pytest.raises(InvalidInput, match="--theta"):
+            commands.Problem(theta=bad).setting()
     file = str(tmp_path / "h.csv")
     (tmp_path / "h.csv").write_text("1,2\n3,4\n")
-    assert commands._setting(commands.Problem())[1].tolist() == [0.63, 0.81, -0.75, 0.83, 0.26]
+    assert commands.Problem().setting()[1].tolist() == [0.63, 0.81, -0.75, 0.83, 0.26]
+    assert commands.Problem(h=file, theta="1, 2.5").setting()[1].tolist() == [1.0, 2.5]
     with pytest.raises(InvalidInput, match="so --theta with as many"):
-        commands._setting(commands.Problem(h=file))
-    with pytest.raises(InvalidInput, match="one row or one column"):
-        commands._setting(commands.Problem(h=file, theta=file))
+        commands.Problem(h=file).setting()
 
 
 def test_code_that_cannot_travel_is_told_so():
@@ -196,8 +192,7 @@ def test_the_command_takes_all_of_it(tmp_path):
         [
             sys.executable, "-m", "privest", "reproduce", "fig1", "--h", str(tmp_path / "H.csv"),
             "--theta", "0.4,-1.2", "--sigma", "0.3", "--levels", "0.5,8", "--trials", "200",
-            "--methods", f"gaussian,{EXAMPLE}:sech",
-            "--methods", "truncated-gain-gaussian-least-squares",
+            "--methods", f"gaussian,{EXAMPLE}:sech,truncated-gain-gaussian-least-squares",
             "--json", str(points), "--png", str(tmp_path / "p.png"),
         ],
         capture_output=True, text=True, check=False, env=os.environ | {"COLUMNS": "120"},

@@ -49,29 +49,6 @@ def test_the_posterior_mean_under_laplace_noise(a):
     assert 1 / math.sqrt(1 + a * a) <= found <= 1 / math.sqrt(1 + a * a / 2)
 
 
-def test_a_person_by_dense_algebra():
-    s, r, tau, sigma = 3.0, 5, 0.7, 0.4
-    Sigma = tau * np.ones((r, r)) + sigma * np.eye(r)
-    V = np.linalg.inv(np.linalg.inv(Sigma) + s / r * np.eye(r))
-    ones = np.ones(r) / r
-    mean, value = exposures.person_sds(s, r, tau, sigma)
-    assert mean == pytest.approx((math.sqrt(ones @ Sigma @ ones), math.sqrt(ones @ V @ ones)))
-    assert value == pytest.approx((math.sqrt(Sigma[0, 0]), math.sqrt(V[0, 0])))
-
-
-def test_columns_by_dense_algebra_and_where_they_are_the_same_column():
-    rng = np.random.default_rng(2)
-    root, s = rng.standard_normal((3, 3)), np.array([0.3, 2.0, 5.0])
-    Sigma = root @ root.T
-    before, alone, after = exposures.column_sds(s, Sigma)
-    assert before == pytest.approx(np.sqrt(Sigma.diagonal()))
-    assert alone == pytest.approx(1 / np.sqrt(1 / Sigma.diagonal() + s))
-    V = np.linalg.inv(np.linalg.inv(Sigma) + np.diag(s))
-    assert after == pytest.approx(np.sqrt(V.diagonal()))
-    twice = exposures.column_sds([1.0, 1.0], np.ones((2, 2)))[2]
-    assert twice == pytest.approx([3**-0.5] * 2)  # two releases of one value: level 2
-
-
 def test_a_stream_by_dense_algebra():
     s, phi, sd, K = 1.3, 0.9, 0.8, 401
     Sigma = sd**2 * phi ** np.abs(np.subtract.outer(range(K), range(K)))
@@ -148,9 +125,3 @@ def test_gaussian_noise_is_best_at_equal_attack_rates_up_to_95_percent_only():
 
     assert all(ratio(p) > 1 for p in (0.55, 0.7, 0.9, 0.95))
     assert ratio(0.96) < 1
-
-
-def test_two_records_apart_in_every_column():
-    found = exposures.record_apart([4.0, 1.0], [0.5, 2.0])
-    assert found == pytest.approx(scipy.special.ndtr(math.sqrt(1 + 4) / 2), abs=1e-3)
-    assert found >= scipy.special.ndtr(math.sqrt(5) / 2)

@@ -10,8 +10,6 @@ from privest.privacy import StreamLevel, grid_statement, rows_statement
 from privest.privacy.statement import (
     coin_epsilon,
     coin_of,
-    person_level,
-    person_statement,
     pure_epsilon,
     pure_level,
 )
@@ -34,8 +32,6 @@ WRONG = {
     "pure, at delta 1": lambda: rows_statement([1.0], sensitivity=2.0, law="laplace").at(1.0),
     "negative widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[-4.0]),
     "no widths": lambda: grid_statement(1.0, range=(0.0, 1.0), widths=[]),
-    "parts as a text": lambda: grid_statement(1.0, sensitivity=1.0, parts="no"),
-    "parts as a text, a range": lambda: grid_statement(1.0, range=(0.0, 1.0), parts="no"),
     "no coin": lambda: coin_epsilon("x"),
     "pure law gaussian": lambda: pure_epsilon("gaussian", 1.0, 1.0),
     "pure law in capitals": lambda: pure_epsilon("Laplace", 1.0, 1.0),
@@ -44,10 +40,6 @@ WRONG = {
     "level nan, coin": lambda: pure_epsilon("coin", NAN, 1.0),
     "level inf, coin": lambda: coin_of(INF, (0.0, 1.0)),
     "level as a text": lambda: coin_of("x"),
-    "negative rows of a level": lambda: person_level(1.0, delta=1e-6, rows=-3, sensitivity=1.0),
-    "negative rows of a person": lambda: person_statement(1.0, -3, sensitivity=1.0),
-    "capped as a text": lambda: person_statement(1.0, 3, sensitivity=1.0, capped="no"),
-    "enforced as a text": lambda: person_statement(1.0, 3, sensitivity=1.0, enforced="no"),
     "cost of a law in capitals": lambda: cost_of(1.0, sensitivity=1.0, law="Laplace"),
     "cost of a coin for a stream": lambda: cost_of(
         StreamLevel.constant(1.0), sensitivity=1.0, law=coin_of(1.0)

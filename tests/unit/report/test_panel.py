@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 
 from privest.privacy import exposures, gdp
@@ -71,15 +70,6 @@ def test_yes_or_no():
     assert "right at most 90% (always the likelier answer: 90%)" in texts(panel(rare, epsilon=1.0))
 
 
-def test_a_person_with_two_rows():
-    one = Private(**S5, rows=2, sd=0.2**0.5)
-    text = texts(panel(one, epsilon=96.8))
-    assert "a person's mean with sd 0.306, one value with sd 0.367" in text  # 0.36799, down
-    assert "without that person's rows, 0.387 and 0.447" in text
-    assert "at most 70.9%" in text
-    assert "all values of one person replaced anywhere in the range" in text
-
-
 def test_triglycerides_as_logarithms():
     one = Private(
         target="tg", level=4.0, logarithm=True, ends=(20.0, 1000.0), width=math.log(50),
@@ -89,17 +79,6 @@ def test_triglycerides_as_logarithms():
     assert "within a factor of 1.25; without that person's row, 1.35" in text
     assert "(a factor of 1.88), an attacker is right at most 73.7%" in text
     assert "ε = 67.1 at δ = 1e-6" in text
-
-
-def test_three_columns_reveal_each_other():
-    columns = [Private(target=name, level=1.0, width=10.0, sd=1.0) for name in "abc"]
-    found = panel(*columns, epsilon=231.0, covariance=0.1 * np.eye(3) + 0.9)
-    text = texts(found)
-    assert text.count("From all columns a reader guesses") == 3
-    assert "with sd 0.553; from its own column alone, 0.707" in text
-    assert "all values of one person replaced anywhere in their ranges" in text
-    assert "pair_record" in keys(found)
-    assert gdp.epsilon_of(math.sqrt(300), 1e-6) == pytest.approx(231.5, abs=0.5)
 
 
 def test_without_a_range_epsilon_is_unlimited_and_a_stated_difference_comes_after():

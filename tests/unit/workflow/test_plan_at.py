@@ -13,7 +13,6 @@ from workflow_tables import matrix, people, spec, write
 
 RANGE = (-2.0, 9.0)
 STATED = {"range": {"ldl": RANGE}, "delta": 1e-6}
-RECORD = {"range": {"ldl": RANGE, "hdl": (0.0, 4.0)}, "delta": 1e-6}
 
 
 def table():
@@ -31,27 +30,18 @@ KINDS = {
     "a condition": {"privacy": Privacy(2.0, delta=1e-6, sensitivity=0.5)},
     "ε": {"privacy": Privacy(epsilon=1.0, **STATED)},
     "an accuracy": {"privacy": Privacy(standard_error={"age": 0.2})},
-    "an attacker": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
     "a logarithm": {
         "transform": "log", "privacy": Privacy(2.0, range={"ldl": (0.1, 50.0)}, delta=1e-6),
     },
     "a formula": {
         "formula": "ldl ~ age*C(sex) + I(bmi**2)", "features": (), "target": (),
     },
-    "persons": {"person": "id", "privacy": Privacy(2.0, **STATED)},
-    "persons with a cap": {"person": "id", "most_rows": 2, "public": Public()},
     "survey weights": {"weights": "w"},
     "yes or no": {
         "target": "yes", "family": "binomial", "public": Public(expected={"yes": 0.2}),
     },
     "counts": {"target": "n", "family": "poisson", "public": Public(expected={"n": 5.0})},
     "Laplace noise": {"privacy": Privacy(2.0, distribution="laplace", range={"ldl": RANGE})},
-    "two columns": {
-        "target": ("ldl", "hdl"), "public": Public(), "privacy": Privacy(2.0, **RECORD),
-    },
-    "two columns, ε": {
-        "target": ("ldl", "hdl"), "public": Public(), "privacy": Privacy(epsilon=1.0, **RECORD),
-    },
 }  # fmt: skip
 
 
@@ -103,23 +93,9 @@ def test_a_reference_set_is_not_read_again(tmp_path):
     assert found.to_dict() == wanted.to_dict()
 
 
-def test_columns_keep_what_a_reference_set_says_of_them_together(tmp_path):
-    reference = write(table(), tmp_path / "public.csv")
-    stated = spec(
-        public=Public(reference=str(reference)),
-        target=("ldl", "hdl"),
-        privacy=Privacy(2.0, **RECORD),
-    )
-    plan = make_plan(stated, table())
-    wanted = make_plan(replace(stated, privacy=at_level(plan.privacy, 0.7)), table())
-    reference.unlink()
-    np.testing.assert_array_equal(plan.at(0.7).survey.covariance, wanted.survey.covariance)
-
-
 # --- accuracy first -------------------------------------------------------------------------------
 
-SEARCHED = ["a level", "an accuracy", "survey weights", "persons", "yes or no",
-            "counts", "Laplace noise"]  # fmt: skip
+SEARCHED = ["a level", "an accuracy", "survey weights", "yes or no", "counts", "Laplace noise"]
 
 
 @pytest.mark.parametrize("kind", SEARCHED)
@@ -133,29 +109,24 @@ def test_the_level_for_an_accuracy_gives_it(kind):
         np.testing.assert_allclose(half, level, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["a level", "survey weights", "levels", "persons", "two columns"])
+@pytest.mark.parametrize("kind", ["a level", "survey weights", "levels"])
 def test_errors_of_a_plan_are_those_of_noise_on_the_grid(kind, tmp_path):
-    """A real release adds at most (1 + ¾·2⁻²⁰)/s to a reading; rows of 4 a person 4 times that."""
+    """A real release adds at most (1 + ¾·2⁻²⁰)/s to a reading."""
     kinds = KINDS | {"levels": {"privacy": Privacy(level_column="level")}}
-    data, person, two = table(), kind == "persons", kind == "two columns"
+    data = table()
     data["level"] = np.full(200, 0.7)
-    noise = Public(reference=str(write(data, tmp_path / "public.csv"))) if two else Public(0.3)
-    plan = make_plan(spec(**kinds[kind] | {"public": noise}), data)
+    plan = make_plan(spec(**kinds[kind] | {"public": Public(0.3)}), data)
     plan = plan if kind == "levels" else plan.at(0.7)
-    added = (1 + 0.75 * 2.0**-20) / plan.columns[0].level * (4 if person else 1)
+    added = (1 + 0.75 * 2.0**-20) / plan.columns[0].level
     H, weight = matrix(data), data["w"] if kind == "survey weights" else np.ones(200)
     B = np.linalg.solve(H.T @ (H * weight[:, None]), H.T * weight)
     unit = np.square(B).sum(axis=1)
-    alone = plan.privacy_error[0] if two else plan.privacy_error
-    np.testing.assert_allclose(alone**2, added * unit, rtol=1e-10)
-    if person:
-        return  # half of σ² is between them: not a multiple of (HᵀH)⁻¹
-    whole = plan.standard_error[0] if two else plan.standard_error
+    np.testing.assert_allclose(plan.privacy_error**2, added * unit, rtol=1e-10)
     variance = plan.columns[0].residual_variance
-    np.testing.assert_allclose(whole**2, (variance + added) * unit, rtol=1e-10)
+    np.testing.assert_allclose(plan.standard_error**2, (variance + added) * unit, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["no noise variance", "persons with a cap", "a level"])
+@pytest.mark.parametrize("kind", ["no noise variance", "a level"])
 def test_what_privacy_alone_may_add_needs_no_noise_variance(kind):
     plan = make_plan(spec(**KINDS[kind]), table())
     level = plan.level_for(0.01, "age", alone=True)
@@ -181,7 +152,5 @@ def test_what_has_no_level_for_an_accuracy_says_so():
     unknown = make_plan(spec(public=Public()), table())
     with pytest.raises(InvalidInput, match="needs the residual variance"):
         unknown.level_for(0.01, "age")
-    with pytest.raises(InvalidInput, match="one private column"):
-        make_plan(spec(**KINDS["two columns"]), table()).level_for(0.01, "age")
     with pytest.raises(InvalidInput, match="no coefficient 'agee'"):
         make_plan(spec(), table()).level_for(0.01, "agee")

@@ -2,13 +2,12 @@
 
 import os
 
-import numpy as np
 import pytest
 
 from privest.ledger import Ledger
 from privest.workflow import read_release
 from privest.workflow.account import Account
-from privest.workflow.plan import make_plan, stated_plan
+from privest.workflow.plan import stated_plan
 from privest.workflow.release import release, simulate_release, simulation_source
 from workflow_tables import people, spec, write
 
@@ -53,10 +52,3 @@ def test_an_exception_of_it_leaves_nothing_and_spends_nothing(table, tmp_path):
         assert not [name for name in os.listdir(tmp_path) if "z.csv" in name]
         release(stated_plan(spec()), tmp_path / "z.csv", table, account=account)
     assert read_release(tmp_path / "z.csv").rows == ROWS
-
-
-def test_rows_of_persons_are_counted_too(tmp_path):
-    table = people(300) | {"who": np.arange(300) // 3}
-    plan, told = make_plan(spec(person="who"), table), []
-    made = release(plan, tmp_path / "z.csv", table, progress=told.append)
-    assert told[-1] == made.rows == 300

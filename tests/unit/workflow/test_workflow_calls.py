@@ -150,20 +150,13 @@ def test_a_path_and_a_release_give_the_same_estimate(tmp_path):
     assert np.array_equal(mine.covariance, other.covariance)
 
 
-def test_persons_weights_and_several_columns_come_through(tmp_path):
+def test_weights_come_through(tmp_path):
     rows = len(PEOPLE["age"])
     table = PEOPLE | {
-        "id": np.repeat(np.arange(rows // 4), 4),
         "w": np.linspace(1, 2, rows),
-        "hdl": PEOPLE["ldl"][::-1].copy(),
     }
-    persons = pv.plan(table, FORMULA, person="id", **KNOWN)
     weighted = pv.plan(table, FORMULA, weights="w", **KNOWN)
-    both = pv.plan(
-        table, "ldl + hdl ~ age + C(sex)", categories=LISTS, level=2.0, form="rows",
-        units={"ldl": 1.0, "hdl": 0.5},
-    )  # fmt: skip
-    for k, plan in enumerate((persons, weighted, both)):
+    for k, plan in enumerate((weighted,)):
         frame = plan.to_frame()
         assert len(frame) == len(plan.names) * len(plan.columns)
         assert (frame["privacy_error"] > 0).all()

@@ -124,8 +124,7 @@ OTHER = [
     {PRIVACY + "range": {"hdl": [0, 1]}}, {PRIVACY + "range": {"ldl": [0.0, 0.5]}},
     {PRIVACY + "delta": ..., PRIVACY + "sensitivity": ..., "facts.epsilon": None},
     {PRIVACY + "level": ..., PRIVACY + "epsilon": 0.1},
-    {PRIVACY + "level": ..., PRIVACY + "tolerance": 1.0, PRIVACY + "attacker": 0.55},
-    {PRIVACY + "level": ..., PRIVACY + "level_column": "age"}, {PRIVACY + "units": {"hdl": 2.0}},
+    {PRIVACY + "level": ..., PRIVACY + "level_column": "age"},
     {PRIVACY + "distribution": "cauchy"}, {PRIVACY + "distribution": "laplace"},
     {PRIVACY + "distribution": "randomised response"}, {PRIVACY + "distribution": 1},
     {"facts.simulated": False}, {"facts.simulated": False, "facts.warning": None},
@@ -195,7 +194,6 @@ def test_a_document_without_a_field_is_refused(made, name):
 ENDS = {"ldl": (-5.0, 9.0)}
 PROMISES = {
     "epsilon": (Privacy(epsilon=2.0, delta=1e-6, range=ENDS), {PRIVACY + "epsilon": 1.0}),
-    "attacker": (Privacy(tolerance=1.0, attacker=0.8), {PRIVACY + "attacker": 0.6}),
     "laplace": (
         Privacy(epsilon=2.0, range=ENDS, distribution="laplace"), {PRIVACY + "epsilon": 1.0}
     ),
@@ -212,22 +210,6 @@ def test_a_promise_that_its_level_does_not_keep(kind, tmp_path):
     estimate(table)
     put(table, sealed(changed(record, change)))
     assert "privacy section" in refused(table)
-
-
-def test_several_columns_and_a_larger_budget(tmp_path):
-    asked = Privacy(2.0, range={"ldl": (-5.0, 9.0), "bmi": (10.0, 50.0)})
-    given = spec(target=("ldl", "bmi"), features=("age", "sex"), privacy=asked, public=Public())
-    table = tmp_path / "z.csv"
-    release(stated_plan(given), table, people())
-    record = json.loads(Path(f"{table}.json").read_text())
-    for change in (
-        {PRIVACY + "level": 1.0}, {PRIVACY + "units": {"ldl": 1.0}}, {"columns.level": 1.0},
-        {"columns.target": "bmi"}, {"columns.name": "z"}, {MODEL + "target": ["ldl"]},
-    ):  # fmt: skip
-        put(table, sealed(changed(record, change)))
-        refused(table)
-    put(table, record)
-    estimate(table)
 
 
 # --- tables ---------------------------------------------------------------------------------------

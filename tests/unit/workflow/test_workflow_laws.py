@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 import scipy.special
 
+from flipped_bits import FlippedBits
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
 from privest.estimator.inference import WeightedRows, fit_family
 from privest.lattice import GRID
 from privest.ledger import Ledger
-from privest.mechanism import RandomisedResponse
 from privest.workflow import read_release
 from privest.workflow.account import Account
 from privest.workflow.estimate import estimate
@@ -100,7 +100,7 @@ def test_from_the_plan_to_the_estimate(name, real, tmp_path):
 def test_an_estimate_is_the_fit_of_the_debiased_bits(tmp_path):
     made("coin", tmp_path / "z.csv", np.random.default_rng(5))
     bits = pd.read_csv(tmp_path / "z.csv")["z"].to_numpy(float)
-    coin = RandomisedResponse(2.0)
+    coin = FlippedBits(2.0)
     direct = fit_family(
         lambda: [WeightedRows(H, coin.unit * bits + coin.zero)], "binomial", 1 / coin.level
     )
@@ -188,8 +188,8 @@ def test_a_plan_of_coins_knows_its_errors(tmp_path):
     those that releases attain."""
     p = 0.4
     plan = make_plan(expecting("coin", ill=p), DATA)
-    coin = RandomisedResponse(2.0)
-    pi, d = float(coin.chance(0.0)) + (1 - 2 * float(coin.coin.wrong)) * p, p * (1 - p)
+    coin = FlippedBits(2.0)
+    pi, d = float(coin.coin.chance(0.0)) + (1 - 2 * float(coin.coin.wrong)) * p, p * (1 - p)
     fisher = H.T @ H * ((1 - 2 * float(coin.coin.wrong)) * d) ** 2 / (pi * (1 - pi))
     assert np.allclose(plan.standard_error, np.sqrt(np.diag(np.linalg.inv(fisher))), rtol=1e-9)
     assert np.allclose(plan.classical_error, np.sqrt(np.diag(np.linalg.inv(H.T @ H * d))))
@@ -223,7 +223,6 @@ WRONG = {
     "leave the sensitivity out": {"privacy": Privacy(epsilon=1, sensitivity=1)},
     "ε needs a range": NUMBERS | {"privacy": Privacy(epsilon=1, **PURE)},
     "with Gaussian noise a delta": NUMBERS | {"privacy": Privacy(epsilon=1, range=ENDS)},
-    "take epsilon": {"privacy": Privacy(tolerance=1.0, attacker=0.7)},
     "take epsilon or a level": {"privacy": Privacy(standard_error={"age": 0.1})},
     "leave the transform out": {
         "transform": "log", "privacy": Privacy(epsilon=1, range={"ill": (1, 2)}),
@@ -232,11 +231,7 @@ WRONG = {
     "takes randomised response": {"privacy": Privacy(epsilon=1, **PURE)},
     "Gaussian or Laplace noise": NUMBERS
     | {"privacy": Privacy(epsilon=1, range=ENDS, distribution="randomised response")},
-    "need Gaussian noise": NUMBERS
-    | {"person": "w", "privacy": Privacy(epsilon=1, range=ENDS, **PURE)},
-    "need a numeric outcome": {
-        "target": "visits", "family": "poisson", "person": "w", "privacy": Privacy(1.0),
-    },
+    "need the aggregate form": NUMBERS | {"person": "w", "privacy": Privacy(1.0)},
     "one row per person": {"target": ("ill", "visits")},
     "A level column needs": {
         "target": "visits", "family": "poisson", "privacy": Privacy(level_column="w"),

@@ -67,7 +67,6 @@ def test_every_way_in_gives_the_same_release(plan, table, tmp_path):
     ways = {
         "csv": write(table, tmp_path / "people.csv"),
         "parquet": write(table, tmp_path / "people.parquet"),
-        "xpt": write(table, tmp_path / "people.xpt"),
         "pandas": pd.DataFrame(table),
         "polars": pl.DataFrame(table),
         "mapping": table,
@@ -117,8 +116,7 @@ def test_rows_without_a_reading(plan, table, tmp_path):
     drop = make_plan(spec(missing="drop"), gaps)
     header = released(drop, tmp_path / "z.csv", gaps)
     assert (drop.dropped, header.rows, header.dropped) == (0, 196, 4)
-    found = estimate(tmp_path / "z.csv", cov_type="stated")
-    assert (found.standard_error > drop.standard_error).all()  # four rows fewer than planned
+    assert estimate(tmp_path / "z.csv").rows == 196
 
 
 # --- whole or not at all --------------------------------------------------------------------------

@@ -16,15 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, as_choice
-from privest.errors import InvalidInput, NumericalFailure
-from privest.estimator.inference._cluster import ClusterErrors, ClusterSums
+from privest.errors import InvalidInput
 from privest.estimator.inference._errors import (
     Errors,
     Scatter,
     freedom_of,
     unknown_errors,
-    without_noise,
 )
+from privest.linalg.tolerances import TAKES_PART, condition, rounding
 from privest.records import Record, quantile, standard_errors
 
 POWERS = {"HC2": 1.0, "HC3": 2.0}
@@ -100,7 +99,8 @@ def second_pass(
             scores = part.H * size[:, None]
             meat += scores.T @ scores
             own = own * size[:, None]
-            powers += [(own**power).sum(axis=0) for power in (2, 3, 4)]
+            square = own**2  # powers by products: NumPy's x**3 is slow
+            powers += [np.einsum("ij,ij->j", one, own) for one in (own, square, square * own)]
     return SecondPass(
         meat=meat,
         known=inverse @ noise @ inverse,
@@ -116,7 +116,7 @@ def _freedom(inverse: Array, seen: SecondPass, rows: Rows) -> Array:
     most = np.full(len(inverse), float(seen.rows - len(inverse)))
     bell = seen.deciding - 1
     if (seen.deciding < FEW).any():
-        bell = row_clusters(rows(), np.zeros(len(inverse)), inverse).degrees_of_freedom
+        bell = row_clusters(rows(), np.zeros(len(inverse)), inverse)[1]
     second, third, fourth = seen.powers
     with np.errstate(divide="ignore", invalid="ignore"):  # no residual at all: nothing is skewed
         shown = np.nan_to_num(3 * second**2 / fourth, nan=np.inf)
@@ -126,23 +126,51 @@ def _freedom(inverse: Array, seen: SecondPass, rows: Rows) -> Array:
     return np.asarray(np.minimum(freedom_of(wide, most), most))
 
 
-def row_clusters(blocks: Iterable[WeightedRows], estimate: Array, inverse: Array) -> ClusterErrors:
-    """HC2 with Bell-McCaffrey degrees of freedom: CR2 with every row a group of its own."""
-    sums = ClusterSums(np.linalg.inv(inverse))
+def row_clusters(
+    blocks: Iterable[WeightedRows], estimate: Array, inverse: Array
+) -> tuple[Array, Array]:
+    """HC2 covariance and Bell-McCaffrey degrees of freedom: CR2 with every row a group of its own.
+
+    With A = CCᵀ, c = √w·Cᵀh, l = |c|² and α_j = (Cc)_j²/(1 − l) of each row
+
+        df_j = (Σα_j(1 − l))²/(Σα_j²(1 − 2l) + ‖Σα_jccᵀ‖²) .
+
+    A coefficient that a row with l = 1 takes part in has NaN: no other row shows it.
+    """
+    n, root = len(inverse), np.linalg.cholesky(inverse)
+    unit = root / np.linalg.norm(root, axis=1)[:, None]
+    null = max(TAKES_PART, 10 * rounding(n) * condition(inverse))
+    meat, outer, alone = np.zeros((n, n)), np.zeros((n, n, n)), np.zeros(n)
+    trace, squares = np.zeros(n), np.zeros(n)
     for part in blocks:
-        weight = np.broadcast_to(np.asarray(part.weight, float), part.z.shape)
-        scores = part.H * (weight * (part.z - part.H @ estimate))[:, None]
-        for at in range(0, len(scores), CHUNK):
-            rows = part.H[at : at + CHUNK]
-            shares = np.einsum("k,ki,kj->kij", weight[at : at + CHUNK], rows, rows)
-            sums.add(shares, scores[at : at + CHUNK])
-    return sums.errors()
+        size = np.sqrt(np.broadcast_to(np.asarray(part.weight, float), part.z.shape))
+        left = size * (part.z - part.H @ estimate)
+        for at in range(0, len(left), CHUNK):
+            rows = slice(at, at + CHUNK)
+            c = size[rows, None] * (part.H[rows] @ root)
+            leverage = np.einsum("ki,ki->k", c, c)
+            own = c @ unit.T
+            only = 1 - leverage < null
+            if only.any():
+                alone = np.maximum(alone, np.abs(own[only]).max(axis=0))
+            rest = np.where(only, np.inf, 1 - leverage)[:, None]
+            alpha = own**2 / rest
+            meat += c.T @ (c * left[rows, None] ** 2 / rest)
+            trace += (alpha * (1 - leverage)[:, None]).sum(axis=0)
+            squares += (alpha**2 * (1 - 2 * leverage)[:, None]).sum(axis=0)
+            outer += np.einsum("kj,ka,kb->jab", alpha, c, c, optimize=True)
+    refused = alone > null
+    covariance = root @ meat @ root.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = trace**2 / (squares + np.einsum("jab,jab->j", outer, outer))
+    covariance[refused], covariance[:, refused], freedom[refused] = np.nan, np.nan, np.nan
+    return covariance, freedom
 
 
 # --- which errors are taken where nobody says: those that cover at this number of rows  -----------
 
 
-CHOICES = ("auto", "t", "HC3", "HC2", "stated", "huber")
+CHOICES = ("auto", "t", "HC3", "HC2")
 ENOUGH = 25  # degrees of freedom from which HC3 covers; below it t is exact for equal variances
 
 
@@ -163,8 +191,7 @@ def row_errors(
         if scatter:
             return unknown_errors(inverse, scatter), seen
         found = row_clusters(rows(), estimate, inverse)
-        freedom = found.degrees_of_freedom
-        return Errors.above(seen.known, found.covariance, freedom, "HC2, Bell-McCaffrey"), seen
+        return Errors.above(seen.known, *found, "HC2, Bell-McCaffrey"), seen
     if seen.alone:
         raise InvalidInput(
             "one row alone determines a coefficient (a category with one row?): what it scatters "
@@ -173,99 +200,3 @@ def row_errors(
         )
     covariance = inverse @ seen.meat @ inverse
     return Errors.above(seen.known, covariance, _freedom(inverse, seen, rows), kind), seen
-
-
-# --- Huber's estimate ------------------------------------------------------------------------
-
-
-TUNING = 1.345  # 95 % efficient for Gaussian values
-NORMAL = 0.6744897501960817  # median of |N(0, 1)|
-FINE, WIDE = 512, 400  # bins of log₂|e| in a factor of 2, and how many of these
-MOST = 100  # passes; a dozen are enough
-KNOWN = 2e-3  # of the scale, and of a standard error: what the bins leave open
-SETTLED = 1e-7  # of a standard error: a smaller step is the last
-
-
-@dataclass(frozen=True, eq=False)
-class HuberFit(Record):
-    """θ̂, its errors, and the share of the rows with weight below one."""
-
-    value: Array
-    errors: Errors
-    downweighted: float
-
-    def remark(self, variance: float, added: float) -> str:
-        said = (
-            f"{100 * self.downweighted:.2g} % of the rows count for less than one. Where readings "
-            "are skewed the intercept of Huber's estimate is no mean, and depends on the level."
-        )
-        if variance >= 0.5 * added:
-            return said
-        return said + (
-            " The noise of the release is more than twice what the readings scatter: wild ones are "
-            "hidden in it, and least squares is about as good."
-        )
-
-
-def fit_huber(blocks: Rows, start: Array, inverse: Array, added: float) -> HuberFit:
-    """Iterated weighted least squares, a pass a step, from least squares with A = `inverse`."""
-    estimate, scale, held = start, _reweighted(blocks, start, np.inf)[1], False
-    for passes in range(MOST):
-        step, median = _reweighted(blocks, estimate, scale)
-        size = scale * standard_errors(inverse)
-        estimate = estimate + step
-        if held and (np.abs(step) <= SETTLED * size).all():
-            return _huber_fit(blocks, estimate, scale, inverse, added)
-        if not held:  # from then on the problem is convex, and the steps shrink
-            before, scale = scale, median
-            near = (np.abs(step) <= KNOWN * size).all() and abs(scale / before - 1) < KNOWN
-            held = bool(near) or passes > MOST // 2
-    raise NumericalFailure(
-        f"Huber's estimate did not settle in {MOST} passes: most readings may be equal. Take the "
-        "estimate of least squares (without huber)."
-    )
-
-
-def _reweighted(blocks: Rows, estimate: Array, scale: float) -> tuple[Array, float]:
-    """The next step of θ̂, and the scale median|e|/0.674 before it, by a histogram of log₂|e|."""
-    n = len(estimate)
-    gram, right, counts = np.zeros((n, n)), np.zeros(n), np.zeros(FINE * WIDE, dtype=np.intp)
-    for part in blocks():
-        left = part.z - part.H @ estimate
-        weight = np.minimum(1.0, TUNING * scale / np.maximum(np.abs(left), 1e-300))
-        gram += part.H.T @ (part.H * weight[:, None])
-        right += part.H.T @ (weight * left)
-        with np.errstate(divide="ignore"):
-            place = np.floor(FINE * (np.log2(np.abs(left)) + WIDE / 2))
-        inside = np.clip(np.nan_to_num(place, neginf=0.0), 0, FINE * WIDE - 1).astype(np.intp)
-        counts += np.bincount(inside, minlength=len(counts))
-    filled = np.flatnonzero(counts)
-    below = np.cumsum(counts[filled])
-    at = int(np.searchsorted(below, below[-1] / 2))
-    place = filled[at]
-    part = (below[-1] / 2 - (below[at] - counts[place])) / counts[place]
-    median = float(2.0 ** ((place + part) / FINE - WIDE / 2))
-    return np.linalg.solve(gram, right), median / NORMAL
-
-
-def _huber_fit(
-    blocks: Rows, estimate: Array, scale: float, inverse: Array, added: float
-) -> HuberFit:
-    squares, inside, rows, n = 0.0, 0, 0, len(estimate)
-    for part in blocks():
-        size = np.abs(part.z - part.H @ estimate) / scale
-        squares += float((np.minimum(size, TUNING) ** 2).sum())
-        inside, rows = inside + int((size <= TUNING).sum()), rows + len(size)
-    mean = inside / rows
-    kappa = 1 + (n / rows) * (1 - mean) / mean
-    covariance = (kappa * scale / mean) ** 2 * squares / (rows - n) * inverse
-    own = without_noise(covariance, added * inverse)
-    errors = Errors(
-        covariance=covariance,
-        degrees_of_freedom=float(rows - n),
-        floor=None,  # it counts noise for less too: least squares' floor is not its own
-        sampling=own,
-        classical=own,
-        method="Huber's estimate, k = 1.345",
-    )
-    return HuberFit(estimate, errors, 1 - mean)

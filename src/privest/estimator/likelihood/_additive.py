@@ -211,7 +211,7 @@ class ConvolvedLikelihood(Likelihood):
 
     def __init__(self, law: Distribution, variance: float) -> None:
         super().__init__(as_positive(variance, "the variance of w"))
-        points = (*law.landmarks, *law.jumps, *law.kinks, *law.support)
+        points = (*law.landmarks, *law.jumps, *law.support)
         self._tabulate(law.logpdf, law.support, points)
         self.several_maxima = not self.table.concave  # type: ignore[misc] # a matter of the law
 

@@ -84,7 +84,7 @@ def _log_cdf(law: Distribution, variance: Array) -> LogCdf:
             "make one likelihood a reading (Rowwise)."
         )
     support = (law.support[0], math.inf)
-    points = (*law.landmarks, *law.jumps, *law.kinks, *law.support)
+    points = (*law.landmarks, *law.jumps, *law.support)
     return Table(Smear(lambda x: np.log(law.cdf(x)), float(sd.flat[0]), support, points))
 
 

@@ -327,7 +327,7 @@ class GainLikelihood(QuadratureLikelihood):
         self.edge = channel.truncate or 0.0
         law = channel.law
         self.bounded = bool(np.isfinite(law.support).any())
-        special = {*law.landmarks, *law.kinks, *law.jumps, *law.support, *law.quantile(SPREAD)}
+        special = {*law.landmarks, *law.jumps, *law.support, *law.quantile(SPREAD)}
         self.inverses = np.array([1.0 / d for d in special if d != 0])
         super().__init__(channel, variance, self._places)
         self.deviation = float(np.sqrt(self.variance.max()))

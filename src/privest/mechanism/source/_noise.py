@@ -15,6 +15,7 @@ import numpy as np
 from privest import lattice
 from privest.arrays import AnyArray, Array, as_choice, as_generator, fingerprint_of
 from privest.errors import InvalidInput
+from privest.files import require_disk
 from privest.lattice import GRID, Coin, Exactly
 from privest.mechanism.inputs import require_room
 from privest.reading import counted, read_fields, read_text
@@ -131,7 +132,7 @@ def exact_bytes(shown: Numbers) -> bytes:
 class Protected(Source):
     """The noise of real releases: tables of `privest.lattice`, inverted with system entropy.
 
-    All noise is drawn before what is shown is computed. What the grid cannot hold, ±∞ too, is
+    All noise is drawn before what is shown is computed. Values beyond the grid, ±∞ too, are
     clipped; NaN stays NaN. No seed, no state, no noise is kept.
     """
 
@@ -149,6 +150,7 @@ class Protected(Source):
         clip: Clip | None = None,
         fingerprint: str | None = None,
     ) -> Array:
+        require_disk()
         law_fact(law)
         if shape is None:
             shape = shape_of(numbers(shown))

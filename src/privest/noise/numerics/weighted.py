@@ -58,7 +58,7 @@ class Minimiser:
 
 
 def least_score(law: Distribution, weight: float) -> Minimiser:
-    """ψ that minimises E ψ² + λ E ψ'² − 2 E ψ', λ = `weight` (docs/theory.md 7).
+    """ψ that minimises E ψ² + λ E ψ'² − 2 E ψ', λ = `weight` (theory.md 7).
 
     Raises NumericalFailure where it cannot be resolved. Cost: about ten banded solves, 20-50 ms.
     """
@@ -123,7 +123,7 @@ def _inside(edges: Array) -> Array:
 def _too_rough(count: int) -> NumericalFailure:
     return NumericalFailure(
         f"the optimal score was not resolved by {count} elements: the log-density is too rough. "
-        "Give its kinks as landmarks, or smooth it."
+        "Give its kinks as breaks, or smooth it."
     )
 
 
