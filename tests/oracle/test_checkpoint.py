@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import privest as pv
-from privest.errors import CheckpointError
+from privest.errors import CheckpointError, InvalidInput
 from privest.mechanism.source import seeded
 
 RNG = np.random.default_rng(0)
@@ -285,6 +285,19 @@ def test_a_restored_state_is_a_copy():
     two.restore(one.state())
     two.update(mechanism.simulate(0.3, rng), [5.0, 5.0])
     assert np.array_equal(one.covariance, before)
+
+
+@pytest.mark.parametrize("step", [0, 1, 2])
+def test_a_state_whose_factor_has_a_small_pivot_is_refused(step):
+    """V = AΣAᵀ + I ≥ I: every pivot of its factor is at least 1."""
+    level = pv.StreamLevel.from_cumulative(np.eye(3) + 0.5)  # dense: a step looks back at all before it
+    mechanism, one = pair(level)
+    one.update(mechanism.simulate([0.1, 0.2, 0.3], np.random.default_rng(0)), np.eye(3, 2))
+    state = {name: array.copy() for name, array in one.state().items()}
+    state["rows.lower"][[0, 2, 5][step]] = 0.4  # rows of the triangle, one after another
+    _, two = pair(level)
+    with pytest.raises(InvalidInput, match="is not a factor"):
+        two.restore(state)
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text", "flip"])

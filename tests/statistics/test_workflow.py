@@ -7,6 +7,8 @@ a million (the docstring of test_attained.py has the statistic).
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.special
 import scipy.stats
 
 from privest.workflow.estimate import estimate
@@ -54,15 +56,40 @@ def test_unbiased_with_the_stated_covariance(many):
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), plan.standard_error, rtol=UNIT - 1)
 
 
+def coverage(confidence, rows=12):
+    """Intervals of t that are at 95% not shorter than those of the privacy noise alone.
+
+    The total variance is v·q/f with q ~ χ²_f, and its known part ρv: a 95% interval is
+    max(t_f·√(q/f), z·√ρ)·√v. Another one has the degrees of freedom with that 95% quantile.
+    """
+    f, t, z = rows - len(THETA), scipy.stats.t, scipy.stats.norm.isf(0.025)
+    known = 1 / LEVEL / (VARIANCE + 1 / LEVEL)
+
+    def inside(q):
+        size = np.sqrt(max(q / f, known))
+        wide = max(t.isf(0.025, f) * np.sqrt(q / f), z * np.sqrt(known)) / size
+        if wide > z * (1 + 1e-9):
+            freedom = scipy.special.stdtridf(0.975, wide)
+            half = t.isf((1 - confidence) / 2, freedom) * size
+        else:
+            half = scipy.stats.norm.isf((1 - confidence) / 2) * size
+        return (1 - 2 * scipy.stats.norm.sf(half)) * scipy.stats.chi2.pdf(q, f)
+
+    kinks = [known * f * (z / t.isf(0.025, f)) ** 2, known * f]
+    return scipy.integrate.quad(inside, 0, 100, points=kinks, limit=200)[0]
+
+
 def test_intervals_cover_as_often_as_they_say(many):
     _, found = many
     for confidence in (0.5, 0.95):
+        expected = coverage(confidence)
+        assert confidence - 1e-6 < expected < confidence + 0.02
         inside = [
             (one.interval(confidence)[:, 0] < THETA) & (one.interval(confidence)[:, 1] > THETA)
             for one in found
         ]
         for count in np.sum(inside, axis=0):
-            test = scipy.stats.binomtest(int(count), len(found), confidence)
+            test = scipy.stats.binomtest(int(count), len(found), expected)
             assert test.pvalue > FALSE_ALARM
 
 

@@ -322,5 +322,5 @@ class NetworkMean:
         """
         wide = self.parts(self.radius)
         a, b = slopes(self.x, self.r, *wide, self.agents)
-        factor = tolerance / (a + tolerance * b) if a > 0 else 1.0
+        factor = tolerance / (a + tolerance * b)
         return 0 if factor >= 1.0 else spectrum.rounds(method, factor)

@@ -161,7 +161,7 @@ def rows_with_past(
     own: PSD, past: list[Array], sizes: tuple[int, ...], reach: int
 ) -> BandedRows | DenseRows:
     """A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ], banded where it pays."""
-    lowers, coefficients, m = own.blocks(sizes).lowers(), [], sizes[0]
+    lowers, coefficients = own.blocks(sizes).lowers(), []
     for k, (lower, array) in enumerate(zip(lowers, past)):
         part = np.linalg.pinv(lower) @ array.T
         outside = np.abs(array.T - lower @ part).max(initial=0.0)
@@ -172,6 +172,7 @@ def rows_with_past(
             )
         coefficients.append(part)
     if len(set(sizes)) == 1 and (reach + 1) * 4 <= len(sizes):
+        (m,) = set(sizes)
         blocks = np.zeros((reach + 1, len(sizes), m, m))
         for k, (lower, part) in enumerate(zip(lowers, coefficients)):
             blocks[0, k] = lower.T

@@ -56,7 +56,7 @@ NO_ROOT = (
 )
 FEWEST = 10  # rows of a category, below which sums show the features of its members
 NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
-LARGEST = 1e100  # of a number in a published matrix: its square is a double
+LARGEST = 1e50  # of a published number: products of six are doubles
 METHODS = {
     "none": "noisy sums; the widest errors that the range allows",
     "squares": "noisy sums and squares of residuals",
@@ -376,10 +376,10 @@ class Published:
         return found
 
     def _require(self) -> None:
-        if self.kind not in METHODS or not self.level > 0:
+        if self.kind not in METHODS or not 1 / LARGEST < self.level < LARGEST:
             raise InvalidInput("sums: kind or level is not one of an aggregate release.")
         none = np.isnan(self.estimate).all() and np.isinf(self.variance).all()
-        known = np.isfinite(self.estimate).all() and np.isfinite(self.variance).all()
+        known = all((np.abs(x) < LARGEST).all() for x in (self.estimate, self.variance))
         good = ((self.variance > 0) & (self.freedom >= 1)).all()
         if not (good and (known or (none and self.kind == SCORES))):
             raise InvalidInput("sums: variances are above 0, and degrees of freedom at least 1.")

@@ -61,7 +61,7 @@ def table(level):
         rows = np.ravel(y)
         x = np.arange(len(rows) + 2.0)  # two rows more, so that x is told from a constant
         data = {"x": x, "y": np.concatenate([rows, [0.0, 0.0]])}
-        plan = pv.plan(data, "y ~ x", level=level, missing="drop")
+        plan = pv.plan(data, "y ~ x", level=level, missing="drop", form="rows")
         with tempfile.TemporaryDirectory() as folder:
             account = pv.Ledger(f"{folder}/l.db", marks=f"{folder}/marks").account("y")
             left = plan.release(account=account).values[:-2]

@@ -89,6 +89,14 @@ def test_no_single_agent_needs_to_see_everything():
     assert np.abs(found.estimates - network.fuse(made, sent).value).max() < 1e-9
 
 
+def test_agents_that_agree_need_no_round():
+    sensor = network.Sensor(np.eye(2), NOISE, 1.0)
+    part = sensor.contribution(sensor.simulate([1.0, 2.0], RNG(0)))
+    found = network.consensus([part] * 4, network.Graph.ring(4))
+    assert found.rounds == 0
+    assert np.allclose(found.estimates, part.result().value, rtol=1e-12)
+
+
 def test_consensus_refuses():
     parts = parts_of()
     with pytest.raises(InvalidInput, match="6 agents contribute, the graph is for 5"):

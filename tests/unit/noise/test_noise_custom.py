@@ -93,7 +93,19 @@ class TestRefused:
     def test_a_wrong_score(self):
         with pytest.raises(InvalidInput, match="score is not the derivative of logpdf: at x = "):
             from_logpdf(gaussian, score=lambda x: x)
+        with pytest.raises(InvalidInput, match="score is not the derivative of logpdf: at x = 0.3"):
+            # wrong only between the quantiles 0.6 and 0.8
+            from_logpdf(gaussian, score=lambda x: np.where((x > 0.25) & (x < 0.84), -x - 1, -x))
         assert from_logpdf(gaussian, score=lambda x: -x)
+
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    def test_curvature_at_a_kink_scales_with_the_density(self, scale):
+        """l = −|x|/b − x²/2b² has l'' = −1/b² on both sides of its kink."""
+        law = from_logpdf(
+            lambda x: -np.abs(x) / scale - (x / scale) ** 2 / 2, breaks=[0.0], normalise=True
+        )
+        # Differences over a hundredth of the width: rounding of l (EPS) over 1e-4, and some.
+        assert law.curvature([0.0]) * scale**2 == pytest.approx(-1.0, abs=1e-8)
 
     def test_tails_too_heavy_to_sample(self):
         law = from_logpdf(StudentT(0.05).logpdf)

@@ -52,8 +52,8 @@ def piece(
     xp, (low, high) = backend.xp, interval
     at = xp.clip(mean, low, high)
     start = (at - mean) / s
-    # e^{−|start|t − t²/2} has fallen by e^-DEPTH at t
-    reach = xp.minimum(2.0 * DEPTH / (xp.abs(start) + xp.sqrt(start**2 + 2.0 * DEPTH)), REACH)
+    # e^{−|start|t} has fallen by e^-DEPTH at t = DEPTH/|start|
+    reach = DEPTH / xp.maximum(xp.abs(start), DEPTH / REACH)
     first = xp.maximum(-reach, (low - at) / s)
     width = xp.minimum(reach, (high - at) / s) - first
     nodes, weights = (xp.asarray(0.5 * rule) for rule in gauss(POINTS))
