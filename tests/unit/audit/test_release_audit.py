@@ -59,13 +59,14 @@ def table(level):
 
     def release(y):
         rows = np.ravel(y)
-        x = np.arange(len(rows) + 2.0)  # two rows more, so that x is told from a constant
-        data = {"x": x, "y": np.concatenate([rows, [0.0, 0.0]])}
+        x = np.arange(len(rows) + 3.0)  # three rows more: enough for two parameters without y
+        data = {"x": x, "y": np.concatenate([rows, np.zeros(3)])}
         plan = pv.plan(data, "y ~ x", level=level, missing="drop", form="rows")
+        found = np.full(rows.shape, np.nan)  # which values are missing is public
         with tempfile.TemporaryDirectory() as folder:
             account = pv.Ledger(f"{folder}/l.db", marks=f"{folder}/marks").account("y")
-            left = plan.release(account=account).values[:-2]
-        return left.reshape(np.shape(y)) if left.size == rows.size else left
+            found[~np.isnan(rows)] = plan.release(account=account).values[:-3]
+        return found.reshape(np.shape(y))
 
     return release
 
