@@ -290,7 +290,7 @@ def test_a_restored_state_is_a_copy():
 @pytest.mark.parametrize("step", [0, 1, 2])
 def test_a_state_whose_factor_has_a_small_pivot_is_refused(step):
     """V = AΣAᵀ + I ≥ I: every pivot of its factor is at least 1."""
-    level = pv.StreamLevel.from_cumulative(np.eye(3) + 0.5)  # dense: a step looks back at all before it
+    level = pv.StreamLevel.from_cumulative(np.eye(3) + 0.5)  # steps look back at all
     mechanism, one = pair(level)
     one.update(mechanism.simulate([0.1, 0.2, 0.3], np.random.default_rng(0)), np.eye(3, 2))
     state = {name: array.copy() for name, array in one.state().items()}

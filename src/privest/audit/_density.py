@@ -29,11 +29,7 @@ from privest.audit._terms import AGREE, CLOSED_FORM, EXAMINED, Finding, Found, L
 from privest.errors import PrivestError
 from privest.linalg import PSD
 from privest.mechanism import Additive, Channel, Componentwise, GaussianMechanism, Mechanism
-from privest.mechanism.numerics import (
-    density_at,
-    information_by_numbers,
-    log_density,
-)
+from privest.mechanism.numerics import density_at, information_by_numbers, log_density
 from privest.noise import Quadrature
 from privest.noise.numerics.differences import find_jumps
 

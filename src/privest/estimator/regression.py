@@ -11,14 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from privest.aggregate import (
-    FeatureRows,
-    kind_of,
-    release_sums,
-    split,
-    sum_covariance,
-    sum_design,
-)
+from privest.aggregate import FeatureRows, kind_of, release_sums, split, sum_covariance, sum_design
 from privest.arrays import CONFIDENCE, Array, as_choice, as_flag, as_positive, plural
 from privest.errors import InvalidInput, MissingDependency, NotIdentifiable
 from privest.estimator._clipped import estimate_clipped
@@ -34,11 +27,7 @@ from privest.release import Release
 
 try:
     from sklearn.base import BaseEstimator, RegressorMixin
-    from sklearn.utils.validation import (
-        check_consistent_length,
-        check_is_fitted,
-        validate_data,
-    )
+    from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
     from privest.estimator._samples import (
         BOTH_ENDS,

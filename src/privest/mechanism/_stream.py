@@ -16,12 +16,7 @@ from privest.mechanism.inputs import marked, real_numbers, split_missing
 from privest.mechanism.rows import as_range
 from privest.mechanism.running import RunningMechanism
 from privest.mechanism.source import Payer, Source, as_source, paid
-from privest.mechanism.stream_terms import (
-    begun,
-    clip_between,
-    shown_series,
-    stream_terms,
-)
+from privest.mechanism.stream_terms import begun, clip_between, shown_series, stream_terms
 from privest.privacy import (
     Adjacency,
     PrivacyLevel,

@@ -18,11 +18,7 @@ from privest.arrays import EPS, Array
 from privest.errors import InvalidInput
 from privest.mechanism._mechanism import Channel
 from privest.noise.numerics.density import NumericalDensity
-from privest.noise.numerics.differences import (
-    find_jumps,
-    first_derivative,
-    one_sided_derivative,
-)
+from privest.noise.numerics.differences import find_jumps, first_derivative, one_sided_derivative
 from privest.noise.quadrature import Integrand, Quadrature
 
 # Where the law of z is looked at for kinks and jumps in u: no round numbers, which hit kinks in z.

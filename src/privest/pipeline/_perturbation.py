@@ -13,15 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privest.arrays import (
-    Array,
-    ArrayLike,
-    Flags,
-    as_array,
-    as_choice,
-    as_count,
-    as_positive,
-)
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_count, as_positive
 from privest.errors import InvalidInput, NotReleasable, SmallSampleWarning
 from privest.estimator import Estimate
 from privest.linalg.batched import substitute
@@ -40,12 +32,7 @@ from privest.pipeline._report import (
     simulated_ratios,
 )
 from privest.pipeline._roots import ROWS_AT_ONCE, Design, Roots
-from privest.pipeline._score import (
-    LinearScore,
-    Score,
-    likelihood_score,
-    optimal_score,
-)
+from privest.pipeline._score import LinearScore, Score, likelihood_score, optimal_score
 
 Choice = Literal["optimal", "likelihood", "least_squares", "one_step"]
 METHODS: dict[str, str] = {

@@ -10,13 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from privest.arrays import (
-    Array,
-    as_array,
-    as_count,
-    as_number,
-    as_positive,
-)
+from privest.arrays import Array, as_array, as_count, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.privacy import gdp

@@ -15,25 +15,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from privest.arrays import (
-    Array,
-    ArrayLike,
-    as_array,
-    as_count,
-    as_nonnegative,
-    fingerprint_of,
-)
+from privest.arrays import Array, ArrayLike, as_array, as_count, as_nonnegative, fingerprint_of
 from privest.errors import InvalidInput
-from privest.linalg import (
-    PSD,
-    BandedRows,
-    Blocks,
-    DenseRows,
-    Diagonal,
-    IndependentRows,
-    Rows,
-    psd,
-)
+from privest.linalg import PSD, BandedRows, Blocks, DenseRows, Diagonal, IndependentRows, Rows, psd
 from privest.linalg.tolerances import rounding
 from privest.privacy import stream_parts
 from privest.privacy.adjacency import Adjacency, Convertible, as_adjacency

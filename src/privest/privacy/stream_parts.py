@@ -10,14 +10,7 @@ import numpy as np
 from privest.arrays import AnyArray, Array, ArrayLike, as_array, as_count, as_counts
 from privest.errors import InvalidInput
 from privest.lattice import literal_root
-from privest.linalg import (
-    PSD,
-    BandedRows,
-    Blocks,
-    DenseRows,
-    psd,
-    psd_blocks,
-)
+from privest.linalg import PSD, BandedRows, Blocks, DenseRows, psd, psd_blocks
 from privest.privacy.level import PrivacyLevel
 
 NAME = "the stream level"

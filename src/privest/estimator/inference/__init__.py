@@ -12,12 +12,7 @@ from privest.estimator.inference._errors import (
     without_noise,
 )
 from privest.estimator.inference._levels import LevelFit, fit_levels
-from privest.estimator.inference._sandwich import (
-    CHOICES,
-    ENOUGH,
-    WeightedRows,
-    row_errors,
-)
+from privest.estimator.inference._sandwich import CHOICES, ENOUGH, WeightedRows, row_errors
 
 __all__ = [
     "CHOICES", "DOUBTFUL", "ENOUGH", "Errors", "FamilyFit", "LevelFit",

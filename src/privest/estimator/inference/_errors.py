@@ -12,12 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy
 
-from privest.arrays import (
-    CONFIDENCE,
-    Array,
-    ArrayLike,
-    as_confidence,
-)
+from privest.arrays import CONFIDENCE, Array, ArrayLike, as_confidence
 from privest.errors import InvalidInput
 from privest.records import Record, quantile, standard_errors
 

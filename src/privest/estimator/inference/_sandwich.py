@@ -17,12 +17,7 @@ import numpy as np
 
 from privest.arrays import CONFIDENCE, Array, as_choice
 from privest.errors import InvalidInput
-from privest.estimator.inference._errors import (
-    Errors,
-    Scatter,
-    freedom_of,
-    unknown_errors,
-)
+from privest.estimator.inference._errors import Errors, Scatter, freedom_of, unknown_errors
 from privest.linalg.tolerances import TAKES_PART, condition, rounding
 from privest.records import Record, quantile, standard_errors
 
