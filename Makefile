@@ -1,21 +1,24 @@
-# Two commands do everything on a machine with Python 3.11 and a package index:
+# Two commands do everything on a machine with Python 3.11 or newer and a package index:
 #   make demo    a private regression on embedded data: plan, release, estimate, report
 #   make test    lint, types, import layers, doctests, the README's code, tests
 # Both make their own environment (.venv) with the versions of requirements.lock.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
-VENV   := .venv
+# The newest Python of the PATH that runs: a name there may be a shim of pyenv without a version.
+PYTHON ?= $(or $(shell for p in python3.14 python3.13 python3.12 python3.11; do \
+    $$p -c 'import ensurepip' 2> /dev/null && echo $$p && break; done),python3)
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c requirements.lock
 RUN_ENV  := $(VENV)/.ready-run
 TEST_ENV := $(VENV)/.ready-test
 BENCH_ENV := $(VENV)/.ready-bench
 DOCS_ENV := $(VENV)/.ready-docs
+DIST_ENV := $(VENV)/.ready-dist
 # One BLAS thread per test process: two are slower at these sizes and fight for the cores.
 # Compiled modules are kept: tests start more than a hundred processes.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help demo picture pictures test processes pythons browser test-slow lint types layers unit bench docs format lock clean
+.PHONY: help demo picture pictures test processes matrix browser test-slow lint types layers unit bench docs dist format lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -65,8 +68,8 @@ test: $(TEST_ENV) ## everything but browser, processes and the longer statistics
 processes: $(TEST_ENV) ## clusters, MPI, and what is killed again and again
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "processes and not slow"
 
-pythons: ## the theorems on every Python found, with the newest NumPy and SciPy
-	@.ci/pythons
+matrix: ## the wheel and the theorems on every Python found, with the lowest and the newest NumPy and SciPy
+	@.ci/matrix
 
 browser: $(TEST_ENV) ## the app and the report in a real browser (installs Debian's chromium where it can)
 	@.ci/chromium
@@ -92,6 +95,14 @@ $(DOCS_ENV): $(TEST_ENV)
 
 docs: $(DOCS_ENV) ## the site with its gallery, into out/site; warnings are errors
 	@$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs out/site
+
+$(DIST_ENV): $(VENV)/pyvenv.cfg requirements-build.in requirements.lock
+	@echo "installing the tools that build and check ..."
+	@$(PIP) -r requirements-build.in
+	@touch $@
+
+dist: $(DIST_ENV) ## wheel, sdist and the list of what they need, checked, into dist
+	@BIN=$(BIN) .ci/dist
 
 format: $(TEST_ENV) ## rewrite the code in the house style
 	@$(BIN)/ruff check --quiet --fix .

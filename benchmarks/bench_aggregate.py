@@ -27,7 +27,7 @@ def rows():
         folder, frame, number = Path(name), _table(), itertools.count()
         frame.to_csv(folder / "people.csv", index=False)
         frame.to_parquet(folder / "people.parquet", index=False)
-        for ending, read, limit in (("csv", pd.read_csv, 3), ("parquet", pd.read_parquet, None)):
+        for ending, read, limit in (("csv", pd.read_csv, 3.5), ("parquet", pd.read_parquet, None)):
             data = folder / f"people.{ending}"
 
             def planning(data=data):

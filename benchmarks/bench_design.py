@@ -1,4 +1,4 @@
-"""The best level for each reading: against CVXPY + Clarabel, 10⁵ readings and 10⁶.
+"""The best level for each measurement: against CVXPY + Clarabel, 10⁵ measurements and 10⁶.
 
 One line of the table is the slowest of a family of problems, with the largest certified gap of all;
 `python -m benchmarks.bench_design` prints every problem. A gap above 1e-6 is OVER, like the time.
@@ -13,14 +13,14 @@ from benchmarks.timing import Row, compare, report, seconds
 from privest import LinearModel, design
 
 FEW, SOME, MANY = 10_000, 100_000, 1_000_000
-LIMIT, LONG = 10.0, 60.0  # seconds for some readings, and for many of 20 parameters
+LIMIT, LONG = 10.0, 60.0  # seconds for some measurements, and for many of 20 parameters
 GAP = 1e-6
 SHOW = False
 VARIANCES = (10.0, 1.0, 1e-2, 1e-5)  # times the mean level, which is 1
 CRITERIA = {"A": "A", "D": "D", "E": "E"}
 
 
-def readings(kind, count, n):
+def measurements(kind, count, n):
     """Rows: independent normal, heavy-tailed t(2), 30 clusters ± 1e-3, two columns nearly equal."""
     rng = np.random.default_rng(17)
     if kind == "heavy":
@@ -45,7 +45,7 @@ class Closed(Row):
 
 
 def solved(H, v, criterion, target=None):
-    """Seconds and certified gap of one problem: a budget of 1 for each reading, or a target."""
+    """Seconds and certified gap of one problem: a budget of 1 for each measurement, or a target."""
     model, found = LinearModel(H, noise=v), []
 
     def work():
@@ -81,19 +81,19 @@ def family(name, problems, items=SOME, limit=LIMIT):
 
 def large(kind, n):
     """A and D in every regime of the noise."""
-    H = readings(kind, SOME, n)
+    H = measurements(kind, SOME, n)
 
     def problems():
         for v in VARIANCES:
             for name in ("A", "D"):
                 yield f"{name}, σ²s = {v:g}", (H, v, CRITERIA[name])
 
-    return family(f"10⁵ {kind} readings, n = {n}", problems())
+    return family(f"10⁵ {kind} measurements, n = {n}", problems())
 
 
 def others(kind):
     """The worst direction (E), one parameter (c), and the least loss for an accuracy (A)."""
-    H = readings(kind, SOME, 5)
+    H = measurements(kind, SOME, 5)
     one = np.eye(5)[0]
     equal = float(np.trace(np.linalg.inv(H.T @ H))) * (1e-2 + 1.0)  # A of equal levels of 1
     problems = [
@@ -102,14 +102,14 @@ def others(kind):
         ("c, σ²s = 0.01", (H, 1e-2, one)),
         ("least loss for A, σ²s = 0.01", (H, 1e-2, CRITERIA["A"], equal)),
     ]
-    return family(f"10⁵ {kind} readings, n = 5, other questions", problems)
+    return family(f"10⁵ {kind} measurements, n = 5, other questions", problems)
 
 
 def million():
-    """10⁶ readings of 20 parameters: 210 features, made in blocks."""
-    H = readings("normal", MANY, 20)
+    """10⁶ measurements of 20 parameters: 210 features, made in blocks."""
+    H = measurements("normal", MANY, 20)
     problems = [(f"A, σ²s = {v:g}", (H, v, CRITERIA["A"])) for v in (1.0, 1e-2)]
-    return family("10⁶ normal readings, n = 20", problems, MANY, LONG)
+    return family("10⁶ normal measurements, n = 20", problems, MANY, LONG)
 
 
 def reference(H, v, kind, budget):
@@ -138,10 +138,10 @@ def _gram(rows, x):
 
 
 def against(name, v):
-    H = readings("normal", FEW, 5)
+    H = measurements("normal", FEW, 5)
     model, budget = LinearModel(H, noise=v), float(FEW)
     return compare(
-        f"best levels of 10⁴ readings, {name}, n = 5, σ²s = {v:g}, gap ≤ 1e-6",
+        f"best levels of 10⁴ measurements, {name}, n = 5, σ²s = {v:g}, gap ≤ 1e-6",
         lambda: design.allocate(model, budget, criterion=CRITERIA[name]),
         "CVXPY + Clarabel",
         reference(H, v, name, budget),

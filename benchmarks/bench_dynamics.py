@@ -91,7 +91,7 @@ def peer_model(own, shown, values):
 
 
 def changing(kind, steps, rng):
-    """System, level, L_kᵀ, and which readings are missing: what changes from step to step."""
+    """System, level, L_kᵀ, and which measurements are missing: what changes from step to step."""
     own, share = system(), 1.0 + 0.5 * rng.random((steps, 1, 1))
     level, shown = pv.StreamLevel.constant(4.0 * np.eye(M)), 2.0 * np.eye(M)[None]
     missing = np.zeros(steps, dtype=bool)
@@ -177,7 +177,7 @@ def series_rows():
             _ = dynamics.filter(own, one, level=level).smoothed
 
     yield compare(f"filter and smoother, {count} series of {steps} steps at once", together,
-                  "one by one", one_by_one, scale=count / few, at_least=8, items=count * steps,
+                  "one by one", one_by_one, scale=count / few, at_least=5, items=count * steps,
                   repeats=5)  # fmt: skip
 
 

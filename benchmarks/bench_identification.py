@@ -12,7 +12,7 @@ STEPS, LEVEL = 2000, 1.0
 
 
 def released(family, theta, rng):
-    """A series of the family with simulated releases, in the units of the readings."""
+    """A series of the family with simulated releases, in the units of the measurements."""
     model = dynamics.AR(2 if family.startswith("ar2") else 1, mean=False)
     _, y = model.system(theta).sample(STEPS, rng)
     level = pv.StreamLevel.constant(LEVEL)

@@ -19,6 +19,6 @@ def rows():
         _importing("privest"),
         "import numpy",
         _importing("numpy"),
-        limit=3,
+        limit=2,
         repeats=15,
     )

@@ -1,4 +1,4 @@
-"""Real releases of a million readings: exact noise and exact rounding, against who else does it.
+"""Releases of a million measurements: exact noise and exact rounding, next to other samplers.
 
 OpenDP's sampler is exact too; numpy's normal numbers are not safe, and show what safety costs.
 """
@@ -16,7 +16,7 @@ def rows():
     y, root = 50 * rng.standard_normal(READINGS), lattice.literal_root(np.array(1.7))
 
     def release(draw=lattice.gaussian_integers):
-        """Words of the noise and of the rounding first, then the readings."""
+        """Words of the noise and of the rounding first, then the measurements."""
         noise, coins = draw(READINGS), lattice.os_words(READINGS)
         return lattice.rounded(lattice.sum_of_products([(root, y)]), coins) + noise
 

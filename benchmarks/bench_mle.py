@@ -47,7 +47,7 @@ def scaled(row):
     return replace(row, reference_seconds=row.reference_seconds * factor, ratio=row.ratio / factor)
 
 
-def readings(seed):
+def measurements(seed):
     rng = np.random.default_rng(seed)
     return rng, THETA @ H.T + SD * rng.standard_normal((TRIALS, len(H)))
 
@@ -110,7 +110,7 @@ def quality(name, z, likelihood, objective, *, bfgs_starts, fits):
 
 @functools.cache
 def releases():
-    rng, y = readings(11)
+    rng, y = measurements(11)
     return y + rng.laplace(scale=B, size=y.shape), y + GAMMA * rng.standard_cauchy(y.shape)
 
 

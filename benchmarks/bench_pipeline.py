@@ -55,7 +55,7 @@ def rows():
             lambda release=release, y=y: release.estimate(y),
             f"scipy BFGS, {peer.nfev} evaluations",
             functools.partial(scipy_solve, law, gradient=False),
-            at_least=20,
+            at_least=10,
             items=ROWS,
             repeats=3,
         )

@@ -53,7 +53,7 @@ def dense_rows():
 
 
 def million():
-    """A model of a million scalar readings, their levels and releases."""
+    """A model of a million scalar measurements, their levels and releases."""
     rng = np.random.default_rng(1)
     H, z = rng.standard_normal((STEPS, N)), rng.standard_normal(STEPS)
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=0.5))
@@ -120,8 +120,8 @@ def independent_rows():
     model, S, z = million()
     level = pv.StreamLevel(S)
     peers = {
-        "statsmodels RecursiveLS.filter": (statsmodels_filter, 5),
-        "padasip FilterRLS.adapt": (padasip_adapt, 30),
+        "statsmodels RecursiveLS.filter": (statsmodels_filter, 3.5),
+        "padasip FilterRLS.adapt": (padasip_adapt, 20),
         "filterpy KalmanFilter": (filterpy_update, 30),
     }
     for peer, (make, faster) in peers.items():

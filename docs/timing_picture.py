@@ -1,4 +1,4 @@
-"""docs/images/timing.png: how long a release takes for readings of 0 and of a million.
+"""docs/images/timing.png: how long a release takes for measurements of 0 and of a million.
 
 `python docs/timing_picture.py` makes it and prints its figures. The two are
 released in turn, so that a busy machine is busy for both. What it shows is one machine on one day:
@@ -19,7 +19,7 @@ VALUES = {"y = 0": 0.0, "y = 10⁶": 1e6}
 
 
 def measured() -> dict[str, np.ndarray]:
-    """Microseconds a release of READINGS readings, by value; in random order, pair by pair."""
+    """Microseconds a release of READINGS measurements, by value; in random order, pair by pair."""
     mechanism, order = GaussianMechanism(1.0, READINGS), np.random.default_rng(1)
     data = {name: np.full(READINGS, value) for name, value in VALUES.items()}
     times: dict[str, list[float]] = {name: [] for name in VALUES}

@@ -145,7 +145,7 @@ def main(
             end="",
         )
         print(f" standard errors; farthest agent {far:.1e}")
-    shares = [np.trace(s.exposed) / np.trace(s.level.dense(s.readings)) for s in sensors]
+    shares = [np.trace(s.exposed) / np.trace(s.level.dense(s.measurements)) for s in sensors]
     print(f"an eavesdropper of all messages learns {np.mean(shares):.0%} of what the levels allow")
 
     private_average(graph, rng)

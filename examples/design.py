@@ -36,7 +36,7 @@ class People(NamedTuple):
     """Public features (with an intercept), private values, and what the people are called."""
 
     model: pv.LinearModel
-    readings: np.ndarray
+    measurements: np.ndarray
     words: str
 
     @property
@@ -88,13 +88,13 @@ def _model(columns: dict[str, np.ndarray], variance: float) -> pv.LinearModel:
 def ways(people: People) -> dict[str, Way]:
     """Equal levels; the best for the same total; the same below a cap; equal for that error."""
     model = people.model
-    total = LEVEL * model.readings
+    total = LEVEL * model.measurements
     wanted = [float(name == BMI) for name in model.names]
     best = pv.design.allocate(model, total, criterion=wanted)
     capped = pv.design.allocate(model, total, criterion=wanted, cap=CAP)
     fair = pv.design.least_loss(model, best.value, criterion=wanted, loss="largest")
     levels = {
-        "equal": ("equal levels", pv.PrivacyLevel(np.full(model.readings, LEVEL))),
+        "equal": ("equal levels", pv.PrivacyLevel(np.full(model.measurements, LEVEL))),
         "best": ("best levels, same total", best.level),
         "capped": (f"best levels, nobody above {CAP:g}", capped.level),
         "equalised": ("equalised, error of the best", fair.level),
@@ -106,15 +106,15 @@ def tried(people: People, words: str, level: pv.PrivacyLevel) -> Way:
     """Readings of a known truth, released and estimated, many times over."""
     model, rng = people.model, np.random.default_rng(SEED)
     j = model.names.index(BMI)
-    truth = np.linalg.lstsq(model.matrix, people.readings, rcond=None)[0]
-    mechanism = pv.mechanism.GaussianMechanism(level, model.readings)
+    truth = np.linalg.lstsq(model.matrix, people.measurements, rcond=None)[0]
+    mechanism = pv.mechanism.GaussianMechanism(level, model.measurements)
     y = model.sample(truth, rng, trials=TRIALS)
     found = pv.estimate(mechanism.simulate(y, rng), model, mechanism=mechanism)
     errors = found.value[:, j] - truth[j]
     return Way(
         words,
         level,
-        level.for_size(model.readings).diagonal(),
+        level.for_size(model.measurements).diagonal(),
         float(pv.bound(model, level).standard_error[j]),
         float(np.sqrt(np.mean(errors**2))),
     )
@@ -122,8 +122,8 @@ def tried(people: People, words: str, level: pv.PrivacyLevel) -> Way:
 
 def real(people: People, level: pv.PrivacyLevel) -> tuple[float, float]:
     """The BMI effect and its error from one real release: protected noise, no seed."""
-    mechanism = pv.mechanism.GaussianMechanism(level, people.model.readings)
-    z = mechanism.release(people.readings)
+    mechanism = pv.mechanism.GaussianMechanism(level, people.model.measurements)
+    z = mechanism.release(people.measurements)
     found = pv.estimate(z, people.model, mechanism=mechanism)
     j = people.model.names.index(BMI)
     return float(found.value[j]), float(pv.bound(people.model, level).standard_error[j])

@@ -61,10 +61,10 @@ def draw_plane(tracks: dict, path: Path, truth: np.ndarray, points: np.ndarray) 
 def main(folder: Path) -> None:
     rng = np.random.default_rng(7)
     own, level = system(), pv.StreamLevel.constant(LEVEL * np.eye(2))
-    states, readings = own.sample(STEPS, rng)
-    readings[90:110] = np.nan  # the tunnel
+    states, measurements = own.sample(STEPS, rng)
+    measurements[90:110] = np.nan  # the tunnel
 
-    release = pv.StreamMechanism(level).simulate(readings, rng)  # all that leaves the vehicle
+    release = pv.StreamMechanism(level).simulate(measurements, rng)  # all that leaves the vehicle
     found = dynamics.filter(own, release, level=level)
     ahead = found.forecast(10)
 

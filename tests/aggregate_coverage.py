@@ -405,7 +405,7 @@ def of_ours():
     yield (
         "the mean at a row, from the matrix",
         Case(columns6, lambda rng: 1 + X6[:, :2] @ without[1:] + rng.standard_normal(600),
-             [1 + 0.5 - 0.2], matrix, wide=SQUARES, read=lambda z: pv.estimate(z).mean_at(row)),
+             [1 + 0.5 - 0.2], matrix, wide=SQUARES, read=lambda z: pv.estimate(z).predict(row)),
     )  # fmt: skip
     x7 = normals(2000, seed=7)[:, 0]
     near = {"range": (-30.0, 30.0), "within": 4.0}
@@ -486,7 +486,7 @@ def repeated(case, times, seed):
     for _ in range(times):
         table.update(case.values(rng))
         one = read(plan.simulate(rng=rng))
-        ends = np.asarray(one.interval() if callable(one.interval) else [one.interval])
+        ends = np.asarray(one.interval() if callable(one.interval) else one.interval)
         found.append((ends.mean(axis=1), np.diff(ends)[:, 0] / 2))
     planned = np.concatenate([plan.errors(column).total for column in plan.columns])
     return _found(case, found, planned, plan.splits[0].kind, plan.rows)

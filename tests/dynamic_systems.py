@@ -62,7 +62,7 @@ class Joint:
 
 def joint(system, steps, inputs=None):
     """Built from x = Φ(w), Φ the inverse of the difference operator: no filter, no recursion."""
-    n, m = system.states, system.readings
+    n, m = system.states, system.measurements
 
     def each(matrix, k):
         return matrix[k] if matrix.ndim == 3 else matrix

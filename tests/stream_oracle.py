@@ -9,7 +9,7 @@ def dense_estimate(model, level, released):
     """(HᵀAᵀV⁻¹AH)⁻¹ HᵀAᵀV⁻¹(z̃ − A E w), V = A cov(w) Aᵀ + I."""
     A = level.rows.dense()
     V = A @ model.covariance.dense() @ A.T + np.eye(len(A))
-    mean = np.broadcast_to(model.noise.expectation(model.readings), model.readings)
+    mean = np.broadcast_to(model.noise.expectation(model.measurements), model.measurements)
     half = np.linalg.inv(np.linalg.cholesky(V))
     return np.linalg.lstsq(half @ A @ model.matrix, half @ (released - A @ mean), rcond=None)[0]
 

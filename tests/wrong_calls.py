@@ -133,7 +133,7 @@ CALLS = {
         "D": [[1.0]], "diffuse": [True],
     },
     "dynamics.NonlinearStateSpace": {
-        "transition": lambda x: x, "reading": lambda x: x, "Q": 1.0, "R": 1.0, "mean0": [0.0],
+        "transition": lambda x: x, "measurement": lambda x: x, "Q": 1.0, "R": 1.0, "mean0": [0.0],
         "cov0": 1.0, "inputs": 0,
     },
     "dynamics.PrivateKalman": {"system": WALK, "level": 1.0, "lag": 2},

@@ -8,7 +8,7 @@ pv.bound(model, level).covariance
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.2.0"
+__version__ = "1.0.0rc1"
 
 __all__ = [
     "Bound", "Checkpoint", "Estimate", "GaussianMechanism", "Identifiability", "Ledger",

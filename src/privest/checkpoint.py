@@ -95,6 +95,9 @@ class Checkpoint:
     (True, 1, Release(step 0, 1 value))
     """
 
+    mechanism: StreamMechanism | None
+    estimator: PrivateRLS | None
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -103,7 +106,7 @@ class Checkpoint:
         estimator: PrivateRLS | None = None,
         source: np.random.Generator | Source | None = None,
     ) -> None:
-        self.path = Path(path).resolve()  # one file and one lock, whatever links lead to it
+        self.path: Path = Path(path).resolve()  # one file and one lock, whatever links lead to it
         self.mechanism, self.estimator = mechanism, estimator
         self.source: Source | None = None
         if source is not None:
@@ -290,7 +293,8 @@ def _write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
     """Beside the old file, to the disk, then in its place: there is always one whole file."""
     buffer = io.BytesIO()
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    np.savez(buffer, allow_pickle=False, header=text, **arrays)
+    # Without allow_pickle=False: NumPy 2.0 keeps that as one more array, and readers refuse it.
+    np.savez(buffer, header=text, **arrays)  # type: ignore[arg-type]
     beside = path.with_name(path.name + ".new")  # ours by the lock
     with atomic_file(path, permissions=OWNER_ONLY, beside=beside) as file:
         file.write(buffer.getbuffer())

@@ -18,6 +18,14 @@ class InvalidInput(PrivestError, ValueError):
     """An argument has the wrong shape, type or range."""
 
 
+class NotOffered(InvalidInput):
+    """A plan combines options that do not exist together; `refused` has the reason of each."""
+
+    def __init__(self, refused: dict[str, str]) -> None:
+        super().__init__(next(iter(refused.values())))
+        self.refused = refused
+
+
 class LevelBelowPrior(InvalidInput):
     """A Bayesian level S asks for less than the prior alone reveals: S − J_Y is not ≥ 0."""
 
@@ -56,6 +64,10 @@ class CheckpointError(PrivestError, OSError):
 
 class LedgerError(PrivestError, OSError):
     """A ledger cannot be trusted or written: nothing was released."""
+
+
+class AgentSilent(PrivestError, TimeoutError):
+    """A neighbour was not heard in time: it died, hangs, or is slower than the timeout."""
 
 
 class MissingDependency(PrivestError, ImportError):

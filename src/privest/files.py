@@ -242,6 +242,12 @@ class Draft:
     kept   True: it stays where it is when the block ends without `publish`.
     """
 
+    left: bool
+    kept: bool
+    file: BinaryIO
+    part: Path
+    target: Path
+
     def __init__(self, file: BinaryIO, part: Path, target: Path) -> None:
         self.file, self.part, self.target = file, part, target
         self.left = os.fstat(file.fileno()).st_size > 0

@@ -35,5 +35,5 @@ def needed(module: str, why: str, extra: str, instead: str = "") -> Any:  # noqa
     except ImportError as missing:
         raise MissingDependency(
             f"{why}: install the extra {extra!r}, for example with "
-            f'pip install ".[{extra}]" in the source folder{instead}.'
+            f'pip install "privest[{extra}]"{instead}.'
         ) from missing

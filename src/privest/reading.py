@@ -298,9 +298,9 @@ def chosen(*words: str) -> Field:
     return lambda given, name: as_choice(given, words, name)
 
 
-read_count = counted()
-read_number = ranged()
-read_positive = ranged(low=0.0)
+read_count: Callable[[object, str], int] = counted()
+read_number: Callable[[object, str], float] = ranged()
+read_positive: Callable[[object, str], float] = ranged(low=0.0)
 
 
 def read_flag(given: object, name: str) -> bool:

@@ -13,10 +13,10 @@ import numpy as np
 import scipy
 
 from privest.arrays import CONFIDENCE, Array, as_choice, as_confidence
-from privest.errors import MissingDependency
+from privest.errors import InvalidInput, MissingDependency
 
 LIBRARIES = ("pandas", "polars")
-NOT_FINITE = {"nan": None, "inf": "Infinity", "-inf": "-Infinity"}
+NOT_FINITE: dict[str, str | None] = {"nan": None, "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -129,6 +129,33 @@ def as_frame(columns: Mapping[str, Any], library: str = "pandas") -> Any:  # noq
             f"a frame needs {library}: install it, or use to_dict()."
         ) from missing
     return pandas.DataFrame(dict(columns))
+
+
+def named_rows(given: object) -> list[dict[str, Any]] | None:
+    """Rows with values by name, from a mapping (of numbers or columns), mappings or a frame.
+
+    None: they have no names.
+
+    >>> named_rows({"age": [30, 40], "sex": "male"})
+    [{'age': 30, 'sex': 'male'}, {'age': 40, 'sex': 'male'}]
+    """
+    if hasattr(given, "columns"):
+        given = {str(name): list(given[name]) for name in given.columns}  # type: ignore[index]
+    if isinstance(given, Mapping):
+        return _rows_of(given)
+    if isinstance(given, list | tuple) and given and all(isinstance(x, Mapping) for x in given):
+        return [dict(one) for one in given]
+    return None
+
+
+def _rows_of(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    columns = {name: list(v) if np.ndim(v) else [v] for name, v in given.items()}
+    count = max(map(len, columns.values()), default=1)
+    for name, column in columns.items():
+        if len(column) not in (1, count):
+            raise InvalidInput("columns of rows must have one length, or be one value.")
+        columns[name] = column * (count if len(column) == 1 else 1)
+    return [{name: column[k] for name, column in columns.items()} for k in range(count)]
 
 
 def decimals(values: Array) -> list[str]:

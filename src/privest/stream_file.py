@@ -50,7 +50,7 @@ Sign = Callable[[bytes], str]
 
 
 def facts_of(
-    level: StreamLevel, *, simulated: bool, grid: float, readings: Sequence[str], **more: object
+    level: StreamLevel, *, simulated: bool, grid: float, measurements: Sequence[str], **more: object
 ) -> dict[str, Any]:
     """The first line: what is public of a stream; `factors`: A_j of z̃_k = Σ_j A_j y_{k−j} + e_k.
 
@@ -61,7 +61,8 @@ def facts_of(
     unit = (grid or 1.0) / own if own else None
     return {
         "format": FORMAT, "version": VERSION, "simulated": simulated, "grid": grid, "unit": unit,
-        "fingerprint": level.fingerprint, "factors": factors.tolist(), "readings": list(readings),
+        "fingerprint": level.fingerprint, "factors": factors.tolist(),
+        "readings": list(measurements),
     } | more  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def _hash(previous: str, body: str) -> str:
 # --- reading ----------------------------------------------------------------------------------
 
 
-HEADER = {
+HEADER: dict[str, Any] = {
     "format": chosen(FORMAT),
     "version": counted(least=1),
     "simulated": read_flag,
@@ -262,7 +263,12 @@ def _cell(given: object, name: str) -> Any:  # noqa: ANN401
     return None if given is None else read_number(given, name)
 
 
-STEP = {"step": read_count, "grid": read_number, "fingerprint": read_text, "z": _cell}
+STEP: dict[str, Any] = {
+    "step": read_count,
+    "grid": read_number,
+    "fingerprint": read_text,
+    "z": _cell,
+}
 
 
 def _steps_in_order(lines: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -66,7 +66,7 @@ class Case:
         """Intervals that cover the support, split where the density is not smooth or narrow."""
         low, high = self.channel.support(u)
         points = {0.0, u, *self.channel.landmarks(u)}
-        if isinstance(self.channel, Inverse | Inverse | Gain | Gain):
+        if isinstance(self.channel, Inverse | Gain):
             size = max(abs(u), getattr(self.channel, "truncate", 0.0) or 0.0)
             points |= {sign * k * size for sign in (-1, 1) for k in (0.1, 0.3, 1, 3, 30, 1000)}
         else:

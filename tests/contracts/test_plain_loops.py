@@ -26,7 +26,7 @@ def results(system, level, y):
     release = pv.StreamMechanism(level).simulate(y, rng)
     found = dynamics.filter(system, release)
     ahead, bound = found.forecast(2), pv.bound(system, level, steps=len(y))
-    kalman, sizes = dynamics.PrivateKalman(system, level), [system.readings] * len(y)
+    kalman, sizes = dynamics.PrivateKalman(system, level), [system.measurements] * len(y)
     for k in range(len(y)):
         kalman.update(release.part(k, k + 1, sizes))
     smoothed = found.smoothed

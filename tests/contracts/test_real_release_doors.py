@@ -63,13 +63,13 @@ class Door:
     simulated: Callable[[Any], bool] | None = lambda found: found.simulated
 
 
-def mechanism(level, readings):
-    made = GaussianMechanism(level, readings)
+def mechanism(level, measurements):
+    made = GaussianMechanism(level, measurements)
     return Door(
         made.release,
-        lambda y, source: made.release(np.reshape(y, (-1, readings)), source),
+        lambda y, source: made.release(np.reshape(y, (-1, measurements)), source),
         lambda found: found,
-        lambda y: made._S.factor_rows(y.reshape(-1, readings).T)[made._kept].T,
+        lambda y: made._S.factor_rows(y.reshape(-1, measurements).T)[made._kept].T,
         simulated=None,
     )
 

@@ -218,7 +218,7 @@ TRIAL = ("--level", 2, "--simulate")
 
 
 def _steps(release) -> bytes:
-    facts = facts_of(LEVELS[0], simulated=release.simulated, grid=release.grid, readings=["y"])
+    facts = facts_of(LEVELS[0], simulated=release.simulated, grid=release.grid, measurements=["y"])
     return linked([facts, *step_records(release, 1, listed=True)], "")[0].encode()
 
 

@@ -57,12 +57,12 @@ def draw_releases():
     for name, entry in CATALOGUE.items():
         if name in ("rotation", "geometric"):
             continue
-        for readings, trials in ((20, 16), (8, 4)):
-            rng = np.random.default_rng(readings)
-            y = features(1, readings)[:, :2] @ [1.0, -0.5]
-            y = y + SD * rng.standard_normal((trials, readings))
-            found = entry.example(readings).simulate(y, rng)
-            made[f"{name} {readings}"] = found.tolist()
+        for measurements, trials in ((20, 16), (8, 4)):
+            rng = np.random.default_rng(measurements)
+            y = features(1, measurements)[:, :2] @ [1.0, -0.5]
+            y = y + SD * rng.standard_normal((trials, measurements))
+            found = entry.example(measurements).simulate(y, rng)
+            made[f"{name} {measurements}"] = found.tolist()
     (HERE / "releases.json").write_text(
         "{\n" + ",\n".join(f"{text(k)}:{text(v)}" for k, v in made.items()) + "\n}\n"
     )
@@ -111,11 +111,11 @@ def call_regression(**options):
 # --- maximum likelihood ------------------------------------------------------------------------
 
 
-def record_mechanism(name, readings):
-    model = pv.LinearModel(features(1, readings)[:, :2], noise=Gaussian(cov=SD**2))
-    z = released(f"{name} {readings}")
+def record_mechanism(name, measurements):
+    model = pv.LinearModel(features(1, measurements)[:, :2], noise=Gaussian(cov=SD**2))
+    z = released(f"{name} {measurements}")
     z = z[:2] if "gain" in name else z  # by quadrature: 100 times as slow
-    return likelihood_record(call_likelihood(model, CATALOGUE[name].example(readings), z))
+    return likelihood_record(call_likelihood(model, CATALOGUE[name].example(measurements), z))
 
 
 def likelihood_record(found):
@@ -204,7 +204,8 @@ def record_clipped(name):
 
 def clipped_record(found):
     made = result_record(found)
-    for name in ("readings", "clipped", "log_likelihood", "noise_variance"):
+    made["readings"] = found.measurements
+    for name in ("clipped", "log_likelihood", "noise_variance"):
         made[name] = getattr(found, name)
     for name in ("noise_error", "added"):
         made[name] = getattr(found, name)

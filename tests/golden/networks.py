@@ -270,7 +270,7 @@ def made_sensors(given):
     )
     trials, releases = given.get("trials"), []
     for i, sensor in enumerate(sensors):
-        shape = (sensor.readings,) if trials is None else (trials, sensor.readings)
+        shape = (sensor.measurements,) if trials is None else (trials, sensor.measurements)
         y = rng.standard_normal(shape) + 1.0
         release = sensor.simulate(y, rng)
         if "grid" in given:

@@ -150,9 +150,9 @@ def test_bad_input():
     def made(F=-1.0, Qc=1.0, **given):
         return StateSpace.from_continuous(F, 1.0, Qc, 1.0, **({"cov0": 1.0} | given))
 
-    with pytest.raises(InvalidInput, match="give the times of the readings, or the step"):
+    with pytest.raises(InvalidInput, match="give the times of the measurements, or the step"):
         made()
-    with pytest.raises(InvalidInput, match="times must increase: that of reading 2"):
+    with pytest.raises(InvalidInput, match="times must increase: that of measurement 2"):
         made(times=[0.0, 1.0, 1.0])
     with pytest.raises(InvalidInput, match="at least two"):
         made(times=[0.0])

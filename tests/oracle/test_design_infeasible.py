@@ -32,7 +32,7 @@ def refusal(cell, target, **options):
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_below_the_classical_bound(criterion):
     cell = asked(0, criterion, "budget", "moderate")
-    classical = cell.value(np.full(cell.model.readings, np.inf))
+    classical = cell.value(np.full(cell.model.measurements, np.inf))
     refused = refusal(cell, beyond(cell, classical))
     assert refused.reason == "classical"
     assert abs(cell.excess(refused.nearest, classical)) < 1e-9
@@ -82,7 +82,7 @@ def test_hidden_by_the_caps(criterion):
     hidden = np.abs(cell.model.matrix[:, 1]) > -1
     cap = np.where(hidden, 0.0, 1.0)
     cap[0] = 1.0  # one reading cannot show two parameters
-    refused = refusal(cell, above(cell, cell.value(np.ones(cell.model.readings))), cap=cap)
+    refused = refusal(cell, above(cell, cell.value(np.ones(cell.model.measurements))), cap=cap)
     assert refused.reason == "hidden"
     assert refused.nearest == np.inf
 
@@ -103,7 +103,7 @@ def test_what_is_not_hidden_can_be_had():
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_exact_readings_have_no_classical_bound(criterion):
     cell = asked(4, criterion, "budget", "none")
-    equal = cell.value(np.ones(cell.model.readings))
+    equal = cell.value(np.ones(cell.model.measurements))
     target = equal - 30.0 if cell.logarithm else equal * 1e-6
     found = pv.design.least_loss(cell.model, target, **cell.options)
     assert cell.excess(cell.value(found.levels), target) <= 1e-9
@@ -125,7 +125,7 @@ def test_equalised_refuses_the_same(criterion):
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_equalised_is_exact_and_nothing_is_fairer(criterion, constraint):
     cell = asked(5, criterion, constraint, "mixed")
-    target = cell.value(0.5 * np.minimum(np.ones(cell.model.readings), cell.case.cap))
+    target = cell.value(0.5 * np.minimum(np.ones(cell.model.measurements), cell.case.cap))
     found = pv.design.least_loss(cell.model, target, **cell.options, loss="largest")
     assert abs(cell.excess(cell.value(found.levels), target)) < 1e-9
     assert cell.case.violation(found.levels) <= 1e-12
@@ -197,7 +197,7 @@ def test_one_reading_of_each_person_just_attains_a_target():
 def test_targets_next_to_what_the_persons_allow(criterion, noise):
     """Closed, though the value hardly depends on the budget there."""
     cell = asked(2, criterion, "persons", noise)
-    costs = 10.0 ** np.random.default_rng(8).uniform(-2, 2, cell.model.readings)
+    costs = 10.0 ** np.random.default_rng(8).uniform(-2, 2, cell.model.measurements)
     options = cell.options | {"cost": costs}
     most = pv.design.allocate(cell.model, 1e3 * float(cell.case.most.sum()), **options)
     assert most.certified

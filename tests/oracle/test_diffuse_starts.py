@@ -25,7 +25,7 @@ def stream(level, values):
 
 def theirs(system, rows, values):
     """statsmodels on z̃: design LᵀC, noise LᵀRL + I; the diffuse states are whole ones."""
-    n, m = system.states, system.readings
+    n, m = system.states, system.measurements
     model = KalmanSmoother(k_endog=m, k_states=n, k_posdef=n)
     model.bind(values.copy())
     model["design"], model["transition"], model["selection"] = rows @ system.C, system.A, np.eye(n)
@@ -46,8 +46,8 @@ def test_against_statsmodels(parts, missing):
     peer = theirs(system, np.array([[2.0]]), values)
     smoothed = found.smoothed
     proper = np.isfinite(found.filtered.covariance).all(axis=(1, 2))
-    readings = np.cumsum(~np.isnan(values[:, 0]))
-    assert np.array_equal(proper, readings >= system.states)
+    measurements = np.cumsum(~np.isnan(values[:, 0]))
+    assert np.array_equal(proper, measurements >= system.states)
     assert abs(float(found.log_likelihood) - peer.llf_obs.sum()) < 1e-10
     assert np.abs(found.filtered.value - peer.filtered_state.T).max() < 1e-10
     covariance = peer.filtered_state_cov.transpose(2, 0, 1)
@@ -181,7 +181,7 @@ def test_bad_input():
 
 def in_many_digits(system, rows, values):
     """ℓ, and x̂, P of the last state, by generalised least squares in 60 digits."""
-    n, m, K = system.states, system.readings, len(values)
+    n, m, K = system.states, system.measurements, len(values)
 
     def exact(array):
         return mpmath.matrix(np.asarray(array).tolist())

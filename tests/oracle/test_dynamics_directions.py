@@ -47,7 +47,7 @@ def one_step(P, C, R, W, budget):
 
 
 def in_steady_state(system, W, budget):
-    n, m = system.states, system.readings
+    n, m = system.states, system.measurements
     D = cp.Variable((m, m), symmetric=True)
     X, constraints = information(D, system.R, m)
     after = cp.Variable((n, n), symmetric=True)
@@ -76,7 +76,7 @@ def mild_system(rng, n, m):
 
 def several_steps(system, W, steps, budget):
     """Σ of the errors of all steps, all matrices D_k, Ω_k at once."""
-    n, m = system.states, system.readings
+    n, m = system.states, system.measurements
     D = [cp.Variable((m, m), symmetric=True) for _ in range(steps)]
     inverse = np.linalg.inv(system.Q)
     inverse = (inverse + inverse.T) / 2

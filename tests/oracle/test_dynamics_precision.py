@@ -17,7 +17,7 @@ from privest.errors import NumericalFailure
 
 def exact(system, steps, level, missing, digits=100):
     """Riccati and Bryson-Frazier recursions, as in the books."""
-    n, m = system.states, system.readings
+    n, m = system.states, system.measurements
     with mpmath.workdps(digits):
         A, C, Q, R, X = (
             mpmath.matrix(M.tolist()) for M in (system.A, system.C, system.Q, system.R, system.cov0)
@@ -114,7 +114,7 @@ def test_gaps_of_unstable_systems_keep_their_digits_or_are_refused(name):
     """A narrowing of 1e7 leaves errors of 1e-8 (measured: 7e-9 at 2e7); beyond it no number."""
     A, C, Q = UNSTABLE[name]
     system = dynamics.StateSpace(A, C, Q, 1.0, cov0=1.0)
-    level = np.eye(system.readings)
+    level = np.eye(system.measurements)
     for length in (10, 30):
         missing = gap_of(length + 30, 10, 10 + length)
         found = pv.bound(system, 1.0, steps=len(missing), missing=missing)

@@ -27,9 +27,9 @@ def arma(phi, theta, mean, rng):
     return mean + x[200:]
 
 
-def released(readings, s, rng):
+def released(measurements, s, rng):
     level = pv.StreamLevel.constant(s)
-    release = pv.StreamMechanism(level).simulate(readings, rng)
+    release = pv.StreamMechanism(level).simulate(measurements, rng)
     return level, release, np.asarray(release.values).ravel() / np.sqrt(s)
 
 
@@ -95,8 +95,8 @@ def moving(slope, season, rng):
 )
 def test_components_that_start_diffuse(family, asked, s, noise):
     rng = np.random.default_rng(5)
-    readings = moving(asked["level"] == "lltrend", "seasonal" in asked, rng)
-    level, release, z = released(readings, s, rng)
+    measurements = moving(asked["level"] == "lltrend", "seasonal" in asked, rng)
+    level, release, z = released(measurements, s, rng)
     ours = fit(family(noise=noise), release, level=level)
     found = dict(zip(ours.names, ours.value))
     # Only r + 1/s is seen: without noise of the readings it is known.

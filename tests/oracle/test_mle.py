@@ -28,7 +28,7 @@ VARIANCE = DEVIATION**2
 H = setting_of().model.matrix
 
 
-def readings(rng, trials, theta=THETA, matrix=H):
+def measurements(rng, trials, theta=THETA, matrix=H):
     noise = DEVIATION * rng.standard_normal((trials, len(matrix)))
     return theta @ matrix.T + noise
 
@@ -83,7 +83,7 @@ CASES = {
 def test_never_below_bfgs_from_many_starts(case):
     likelihood, release, trials = CASES[case]
     rng = np.random.default_rng(7)
-    z = release(readings(rng, trials), rng)
+    z = release(measurements(rng, trials), rng)
     # The multiplicative likelihood has many maxima close in height: all 252 exact fits.
     found = maximum_likelihood(H, z, likelihood, starts=252 if case == "multiplicative" else None)
     assert found.converged.all()
@@ -100,7 +100,7 @@ def test_laplace_estimates_are_those_of_bfgs():
     """One maximum: the same point, to what BFGS resolves (gradient 1e-5 of curvature about 1)."""
     rng = np.random.default_rng(8)
     likelihood = LaplaceLikelihood(VARIANCE, scale=0.5)
-    z = readings(rng, 30) + rng.laplace(scale=0.5, size=(30, 10))
+    z = measurements(rng, 30) + rng.laplace(scale=0.5, size=(30, 10))
     found = maximum_likelihood(H, z, likelihood)
     for t in range(30):
 
@@ -138,7 +138,7 @@ def test_laplace_covariance_approaches_the_inverse_information():
         return float(np.exp(terms.value[0]) * terms.slope[0] ** 2)
 
     information = 2 * scipy.integrate.quad(integrand, 0, 15, points=[0.2, 1.0])[0]
-    z = readings(rng, trials, theta, matrix) + rng.laplace(scale=0.5, size=(trials, 400))
+    z = measurements(rng, trials, theta, matrix) + rng.laplace(scale=0.5, size=(trials, 400))
     found = maximum_likelihood(matrix, z, likelihood)
     assert found.converged.all()
     error = found.value - theta
@@ -151,7 +151,7 @@ def test_laplace_covariance_approaches_the_inverse_information():
 def test_several_starts_are_needed_for_cauchy_and_said_to_disagree():
     rng = np.random.default_rng(2)
     likelihood = VoigtLikelihood(VARIANCE, scale=0.5**0.5)
-    z = readings(rng, 120) + 0.5**0.5 * rng.standard_cauchy((120, 10))
+    z = measurements(rng, 120) + 0.5**0.5 * rng.standard_cauchy((120, 10))
     one = maximum_likelihood(H, z, likelihood, starts=0)
     many = maximum_likelihood(H, z, likelihood)
     every = maximum_likelihood(H, z, likelihood, starts=252)
@@ -166,7 +166,7 @@ def test_default_starts_nearly_always_reach_the_best_of_all_exact_fits(name):
     rng = np.random.default_rng(6)
     mechanism = calibrate(name, 1.0, model=10)
     likelihood = likelihood_of(mechanism, VARIANCE)
-    z = mechanism.simulate(readings(rng, 100), rng)
+    z = mechanism.simulate(measurements(rng, 100), rng)
     found = maximum_likelihood(H, z, likelihood)
     every = maximum_likelihood(H, z, likelihood, starts=252)
     assert found.converged.all()
@@ -176,7 +176,7 @@ def test_default_starts_nearly_always_reach_the_best_of_all_exact_fits(name):
 def test_given_starts():
     rng = np.random.default_rng(3)
     likelihood = VoigtLikelihood(VARIANCE, scale=1.0)
-    z = readings(rng, 20) + rng.standard_cauchy((20, 10))
+    z = measurements(rng, 20) + rng.standard_cauchy((20, 10))
     same = maximum_likelihood(H, z, likelihood, starts=THETA[None])
     each = maximum_likelihood(H, z, likelihood, starts=np.tile(THETA, (20, 1, 1)))
     assert np.array_equal(same.value, each.value)
@@ -201,14 +201,14 @@ def test_a_maximum_that_does_not_exist_is_not_called_converged():
 def test_too_few_iterations_are_said(monkeypatch):
     monkeypatch.setattr(_mle, "ITERATIONS", 2)
     rng = np.random.default_rng(4)
-    z = readings(rng, 50) + rng.laplace(size=(50, 10))
+    z = measurements(rng, 50) + rng.laplace(size=(50, 10))
     found = maximum_likelihood(H, z, LaplaceLikelihood(VARIANCE, scale=1.0))
     assert not found.converged.all()
 
 
 def test_starts_are_exact_fits():
     rng = np.random.default_rng(5)
-    z = readings(rng, 4) + rng.standard_cauchy((4, 10))
+    z = measurements(rng, 4) + rng.standard_cauchy((4, 10))
     likelihood = VoigtLikelihood(VARIANCE, scale=1.0)
     starts = best_starts(Fits(H), z, z, likelihood, 6)
     assert starts.shape == (4, 6, 5)
@@ -221,9 +221,9 @@ def test_starts_are_exact_fits():
 
 def test_refusals():
     likelihood = LaplaceLikelihood(np.full(10, VARIANCE), scale=1.0)
-    with pytest.raises(InvalidInput, match="10 readings and H 9 rows"):
+    with pytest.raises(InvalidInput, match="10 measurements and H 9 rows"):
         maximum_likelihood(H[:9], np.zeros((2, 10)), likelihood)
-    with pytest.raises(InvalidInput, match="for 10 readings"):
+    with pytest.raises(InvalidInput, match="for 10 measurements"):
         maximum_likelihood(H[:9], np.zeros((2, 9)), likelihood)
     with pytest.raises(InvalidInput, match="columns"):
         maximum_likelihood(H, np.zeros((2, 10)), likelihood, starts=np.zeros((1, 4)))

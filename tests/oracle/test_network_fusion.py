@@ -16,7 +16,7 @@ RTOL = 1e-10
 
 
 def dense(sensor):
-    m = sensor.readings
+    m = sensor.measurements
     return sensor.model.matrix, sensor.level.dense(m), sensor.model.covariance.dense()
 
 
@@ -26,8 +26,8 @@ def paper_formula(made, sent):
     information, right = np.zeros((n, n)), np.zeros(n)
     for sensor, release in zip(made, sent):
         H, S, Sigma = dense(sensor)
-        full = np.zeros(sensor.readings)
-        half = sensor.level_matrix.factor_rows(np.eye(sensor.readings))
+        full = np.zeros(sensor.measurements)
+        half = sensor.level_matrix.factor_rows(np.eye(sensor.measurements))
         full[(half != 0).any(axis=1)] = release.values
         z = half.T @ full
         weight = H.T @ np.linalg.inv(S @ Sigma + np.eye(len(S)))
@@ -54,8 +54,8 @@ def test_contributions_are_those_of_the_algorithm(seed):
         H, S, Sigma = dense(sensor)
         weight = H.T @ np.linalg.inv(S @ Sigma + np.eye(len(S)))
         assert np.allclose(part.r, weight @ S @ H, rtol=RTOL, atol=1e-12)
-        half = sensor.level_matrix.factor_rows(np.eye(sensor.readings))
-        full = np.zeros(sensor.readings)
+        half = sensor.level_matrix.factor_rows(np.eye(sensor.measurements))
+        full = np.zeros(sensor.measurements)
         full[(half != 0).any(axis=1)] = release.values
         assert np.allclose(part.x, weight @ half.T @ full, rtol=RTOL, atol=1e-12)
 

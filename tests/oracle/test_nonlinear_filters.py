@@ -33,7 +33,7 @@ def test_linear_systems_have_the_kalman_filter_and_smoother(rule, seed):
         system.mean0,
         system.cov0,
         transition_jacobian=lambda x, u=None: system.A,
-        reading_jacobian=lambda x, u=None: system.C,
+        measurement_jacobian=lambda x, u=None: system.C,
         inputs=p,
     )
     level = pv.StreamLevel.constant([[2.0, 0.5], [0.5, 1.0]])
@@ -65,7 +65,7 @@ def test_states_that_are_forgotten(rule):
     system = dynamics.StateSpace(A, C, np.diag([0.0, 0.0, 0.2]), 0.5, cov0=np.diag([2.0, 3.0, 0.0]))
     bent = dynamics.NonlinearStateSpace(
         lambda x: A @ x, lambda x: C @ x, system.Q, system.R, system.mean0, system.cov0,
-        transition_jacobian=lambda x: A, reading_jacobian=lambda x: C,
+        transition_jacobian=lambda x: A, measurement_jacobian=lambda x: C,
     )  # fmt: skip
     level, rng = pv.StreamLevel.constant(1.0), np.random.default_rng(0)
     release = pv.StreamMechanism(level).simulate(rng.standard_normal(6), rng)
@@ -200,7 +200,7 @@ def test_against_the_textbook(name):
     """The same formulas with inverses: 1e-10 for condition numbers up to 1e4."""
     level = pv.StreamLevel.constant([[3.0, 1.0], [1.0, 2.0]])
     release, missing = released(np.random.default_rng(7), level)
-    slopes = {"transition_jacobian": turn_slope, "reading_jacobian": ranges_slope}
+    slopes = {"transition_jacobian": turn_slope, "measurement_jacobian": ranges_slope}
     found = dynamics.filter(vehicle(**slopes), release, inputs=INPUTS, **RULES[name])
     smoothed = found.smoothed
     ahead = found.forecast(1, inputs=INPUTS[-1:])
@@ -239,7 +239,7 @@ def test_differences_serve_where_no_slope_is_given():
     """Numerical Jacobians are good to 1e-6 by contract."""
     level = pv.StreamLevel.constant(2.0 * np.eye(2))
     release, _ = released(np.random.default_rng(5), level)
-    slopes = {"transition_jacobian": turn_slope, "reading_jacobian": ranges_slope}
+    slopes = {"transition_jacobian": turn_slope, "measurement_jacobian": ranges_slope}
     ours, exact = (
         dynamics.filter(one, release, level=level, inputs=INPUTS, method="extended").smoothed
         for one in (vehicle(), vehicle(**slopes))
@@ -262,7 +262,7 @@ def test_squared_errors_are_as_large_as_stated():
     trials, level = 60, pv.StreamLevel.constant(4.0 * np.eye(2))
     rng = np.random.default_rng(11)
     states, y = track(rng, trials)
-    slopes = {"transition_jacobian": turn_slope, "reading_jacobian": ranges_slope}
+    slopes = {"transition_jacobian": turn_slope, "measurement_jacobian": ranges_slope}
     system = vehicle(**slopes)
     low, high = stats.chi2.interval(1 - 1e-6, 4 * trials)
     totals = {}

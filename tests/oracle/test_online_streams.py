@@ -99,10 +99,10 @@ def test_a_release_is_what_the_level_says(reach):
     s = Stream(1, 40, 2, reach, 2, singular=True)
     level, y = s.level, s.rng.standard_normal((2, s.M))
     z = []
-    for readings in y:
+    for measurements in y:
         mechanism, rng = pv.StreamMechanism(level), np.random.default_rng(7)
         parts = [
-            mechanism.simulate(readings[s.starts[a] : s.starts[b]], rng).values
+            mechanism.simulate(measurements[s.starts[a] : s.starts[b]], rng).values
             for a, b in partition(np.random.default_rng(2), 40)
         ]
         z.append(np.concatenate(parts))
@@ -230,7 +230,7 @@ def test_bad_input_is_refused_and_changes_nothing():
         rls.update(first, [1.0, 2.0])
     with pytest.raises(pv.errors.InvalidInput, match="takes a Release"):
         rls.update(1.3, [1.0, 2.0])
-    assert (rls.steps, rls.readings) == (1, 1)
+    assert (rls.steps, rls.measurements) == (1, 1)
     rls.update(second, np.eye(2))
     assert rls.identifiable
     with pytest.raises(pv.errors.InvalidInput, match="H must be finite"):

@@ -138,7 +138,7 @@ def test_one_at_a_time_in_pieces_as_lines_and_as_many_series(kind):
     v = release.unit_variance  # real noise is a little wider than the bound has it
     np.testing.assert_allclose(whole.filtered.covariance, limit.filtered, atol=2 * (v - 1))
     if level.steps is None:
-        facts = facts_of(level, simulated=False, grid=release.grid, readings=[])
+        facts = facts_of(level, simulated=False, grid=release.grid, measurements=[])
         text, _ = linked([facts, *step_records(release, m, listed=True)], "")
         again = read_release(text.splitlines(keepends=True))
         assert np.array_equal(again.values, release.values, equal_nan=True)

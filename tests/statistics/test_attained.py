@@ -35,14 +35,14 @@ def threshold(n, how="simulate"):
 
 def release_and_estimate(model, level, theta, rng, how):
     """z̃ = Lᵀy + e, then whitened least squares: all trials at once."""
-    S = level.for_size(model.readings)
+    S = level.for_size(model.measurements)
     y = model.sample(theta, rng, trials=TRIALS)
     if how == "release":
-        release = np.zeros((model.readings, TRIALS))
-        mechanism = pv.mechanism.GaussianMechanism(level, model.readings)
+        release = np.zeros((model.measurements, TRIALS))
+        mechanism = pv.mechanism.GaussianMechanism(level, model.measurements)
         release[S.informative()] = mechanism.release(y).T
     else:
-        release = S.factor_rows(y.T) + rng.standard_normal((model.readings, TRIALS))
+        release = S.factor_rows(y.T) + rng.standard_normal((model.measurements, TRIALS))
     kernel = whitening(S, model.covariance)
     estimate, _ = least_squares(kernel.rows(model.matrix), kernel.whiten(release))
     return estimate.T

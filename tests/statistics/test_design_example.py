@@ -28,7 +28,7 @@ def judged(example, people, found):
     wanted = [float(name == example.BMI) for name in model.names]
     for way in found.values():
         assert way.found == pytest.approx(way.error, rel=4 * way.doubt)
-    total, equal, best = model.readings * example.LEVEL, found["equal"], found["best"]
+    total, equal, best = model.measurements * example.LEVEL, found["equal"], found["best"]
     for name in ("equal", "best", "capped"):
         assert found[name].levels.sum() <= total * (1 + 1e-12)
     assert best.error < found["capped"].error < equal.error
@@ -43,7 +43,7 @@ def judged(example, people, found):
     fair = found["equalised"]
     assert np.ptp(fair.levels) == 0
     assert fair.error == pytest.approx(best.error, rel=1e-9)
-    assert total < fair.levels.sum() < model.readings * best.levels.max()
+    assert total < fair.levels.sum() < model.measurements * best.levels.max()
 
 
 def test_errors_and_levels_of_442_people(tmp_path, capsys):
@@ -63,17 +63,17 @@ def test_a_real_release_is_as_far_off_as_it_says():
     people = example.embedded()
     model = people.model
     wanted = [float(name == example.BMI) for name in model.names]
-    level = pv.design.allocate(model, 10.0 * model.readings, criterion=wanted).level
+    level = pv.design.allocate(model, 10.0 * model.measurements, criterion=wanted).level
     effect, _ = example.real(people, level)
     # Given the readings only the noise of the release is random: its estimate without it is that
     # of the best linear estimate from the same readings.
-    s = level.for_size(model.readings).diagonal()
+    s = level.for_size(model.measurements).diagonal()
     x = s / (1 + 0.2 * s)
     shown = s > 0
     half = (model.matrix * x[:, None])[shown].T
     each = np.linalg.solve(half @ model.matrix[shown], half)[model.names.index(example.BMI)]
     noise = np.sqrt(np.sum(each**2 / s[shown]))
-    assert abs(effect - each @ people.readings[shown]) < 5 * noise
+    assert abs(effect - each @ people.measurements[shown]) < 5 * noise
 
 
 @needs_nhanes

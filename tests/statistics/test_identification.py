@@ -18,8 +18,8 @@ FAMILY = AR(1, mean=False)
 def trials(steps, ahead, level, count, seed):
     """Readings after the last release (ahead,) and the fit of each series."""
     rng = np.random.default_rng(seed)
-    _, readings = FAMILY.system(TRUTH).sample(steps + ahead, rng, trials=count)
-    for own in readings[:, :, 0]:
+    _, measurements = FAMILY.system(TRUTH).sample(steps + ahead, rng, trials=count)
+    for own in measurements[:, :, 0]:
         release = pv.StreamMechanism(level).simulate(own[:steps], rng)
         yield own[steps:], fit(FAMILY, release, level=level)
 
@@ -45,8 +45,8 @@ def test_profile_intervals_with_a_mean_cover_where_little_is_shown():
     count, level, truth = 300, pv.StreamLevel.constant(0.05), np.array([PHI, 1.0, 5.0])
     rng, covered = np.random.default_rng(99), []
     for _ in range(count):
-        _, readings = AR(1).system(truth).sample(60, rng, inputs=np.ones((60, 1)))
-        found = fit("ar1", pv.StreamMechanism(level).simulate(readings, rng), level=level)
+        _, measurements = AR(1).system(truth).sample(60, rng, inputs=np.ones((60, 1)))
+        found = fit("ar1", pv.StreamMechanism(level).simulate(measurements, rng), level=level)
         low, high = found.interval(0.95).T
         covered.append((low <= truth) & (truth <= high))
     share = np.mean(covered, axis=0)

@@ -57,7 +57,7 @@ def test_anything_else_is_a_documented_error(door, bad):
 def test_levels_that_no_machine_holds():
     for steps in (10**12, 10**30):
         for level in (1.0, np.eye(3)):
-            with pytest.raises(PrivestError, match=r"use an StreamLevel|at most"):
+            with pytest.raises(PrivestError, match=r"use a StreamLevel|at most"):
                 pv.StreamLevel.constant(level, steps=steps)
-            with pytest.raises(PrivestError, match=r"use an StreamLevel|at most"):
+            with pytest.raises(PrivestError, match=r"use a StreamLevel|at most"):
                 pv.StreamLevel.constant(level, lags=[0.5]).first(steps)

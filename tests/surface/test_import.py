@@ -58,7 +58,7 @@ def test_the_command_says_which_extra_is_missing(missing):
     code = f"import sys; sys.modules['{missing}'] = None\nfrom privest.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert 'pip install ".[cli]"' in done.stderr
+    assert 'pip install "privest[cli]"' in done.stderr
     assert "Traceback" not in done.stderr
 
 

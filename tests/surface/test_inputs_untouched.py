@@ -554,6 +554,15 @@ CASES = {
     "estimator.Estimate.contrast": lambda g: estimator.Estimate(
         value=np.ones(2), covariance=np.eye(2), names=("a", "b")
     ).contrast(g.keep({"a": 1.0, "b": -1.0})),
+    "estimator.Estimate.compare": lambda g: estimator.Estimate(
+        value=np.ones(2), covariance=np.eye(2), names=("a", "b")
+    ).compare(estimator.Estimate(value=g([1.0]), covariance=g([[1.0]]), names=("a",))),
+    "estimator.Estimate.predict": lambda g: estimator.Estimate(
+        value=np.ones(2), covariance=np.eye(2)
+    ).predict(g(PAIR), noise=1.0),
+    "estimator.Estimate.wald_test": lambda g: estimator.Estimate(
+        value=np.ones(2), covariance=np.eye(2)
+    ).wald_test(g(PAIR), g([1.0, 2.0])),
     "estimator.Estimate.__init__": lambda g: estimator.Estimate(
         value=g([1.0, 2.0]), covariance=g(PAIR), classical=g(PAIR), bound=g(PAIR)).summary(),
     # lattice
@@ -743,10 +752,10 @@ CASES = {
     "workflow.Public.__init__": lambda g: workflow.Public(expected=g.keep({"a": 1.0})),
     "workflow.Privacy.__init__": lambda g: workflow.Privacy(
         1.0, range=g.keep({"a": [0.0, 1.0]})),
-    "workflow.TableEstimate.mean_at": lambda g: pv.estimate(
+    "workflow.TableEstimate.predict": lambda g: pv.estimate(
         pv.plan({"x": np.arange(9.0), "y": np.arange(9.0) % 4}, "y ~ x", form="rows", level=1.0)
         .simulate(rng=1)
-    ).mean_at(g.keep({"x": 2.0})),
+    ).predict(g.keep({"x": 2.0})),
 }  # fmt: skip
 
 RESULT = "an Estimate, whose constructor has an entry"

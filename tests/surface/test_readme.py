@@ -16,6 +16,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
+from benchmarks import suite
 
 import privest as pv
 from shared_data import RAW
@@ -119,6 +120,18 @@ def test_pages_use_public_modules_and_do_not_mask_epsilon(page):
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"privest(?:\.\w+)*\._\w+", text)
     assert not re.findall(r"(?:ε|epsilon)\s*[=:]\s*[\d.]*(?:\.\.\.|…)", text)
+
+
+def test_the_page_on_tests_has_about_the_counts_of_now():
+    """A few tests more or fewer are no reason to write it again: `python -m benchmarks.suite`."""
+    page = suite.PAGE.read_text(encoding="utf-8")
+    for name, table in suite.tables().items():
+        said = re.search(suite.PART.format(name), page, re.DOTALL)[0].strip()
+        numbers = re.compile(r"\b\d[\d,]*\b")
+        assert numbers.sub("", said) == numbers.sub("", table)
+        for old, new in zip(numbers.findall(said), numbers.findall(table)):
+            then, now = (int(one.replace(",", "")) for one in (old, new))
+            assert abs(then - now) <= max(3, 0.1 * now), f"{name}: {then} on the page, {now} now"
 
 
 def test_the_check_itself_can_fail():

@@ -137,7 +137,7 @@ def parts_of_ones(count):
 
 def all_messages(made, graph, rounds):
     """Z = A Y + B e: every x_i,k of every round as a linear map of all readings and all noise."""
-    reads = np.cumsum([0] + [s.readings for s in made])
+    reads = np.cumsum([0] + [s.measurements for s in made])
     outs = np.cumsum([0] + [s.outputs for s in made])
     n = made[0].parameters
     A = np.zeros((len(made) * n, reads[-1]))
@@ -148,8 +148,10 @@ def all_messages(made, graph, rounds):
         if sensor.outputs == 0:
             continue
         map_z = sensor.contribution(unit).x.T  # (n, r): x_i of z̃ = e_1, e_2, …
-        L = np.linalg.svd(sensor.level.dense(sensor.readings))  # any factor with L Lᵀ = S will do
-        half = sensor.level_matrix.factor_rows(np.eye(sensor.readings))
+        L = np.linalg.svd(
+            sensor.level.dense(sensor.measurements)
+        )  # any factor with L Lᵀ = S will do
+        half = sensor.level_matrix.factor_rows(np.eye(sensor.measurements))
         half = half[(half != 0).any(axis=1)]
         assert np.allclose(half.T @ half, L[0] * L[1] @ L[2], atol=1e-12)
         A[rows, reads[i] : reads[i + 1]] = map_z @ half
@@ -166,11 +168,11 @@ def test_an_eavesdropper_of_all_messages_learns_at_most_the_level():
     found = linear_information(A, B)
     at = 0
     for sensor in made:
-        own = slice(at, at + sensor.readings)
-        at += sensor.readings
+        own = slice(at, at + sensor.measurements)
+        at += sensor.measurements
         learnt = found[own, own]
         assert np.allclose(learnt, sensor.exposed, atol=1e-9)
-        assert pv.linalg.loewner(learnt, sensor.level.dense(sensor.readings))
+        assert pv.linalg.loewner(learnt, sensor.level.dense(sensor.measurements))
         found[own, own] = 0.0
     assert np.abs(found).max() < 1e-9  # nothing joint: I_Z(Y) ≤ diag{S_1, …, S_N}
 

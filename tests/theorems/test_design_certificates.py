@@ -51,7 +51,7 @@ def cells(draw, criteria=CRITERIA):
 @settings(max_examples=25, deadline=None)
 def test_no_levels_within_the_budget_are_below_the_floor(drawn_cell):
     cell, kind, rng = drawn_cell
-    level = drawn(rng, kind, cell.model.readings)
+    level = drawn(rng, kind, cell.model.measurements)
     proof = pv.design.optimality_gap(cell.model, level, budget=cell.budget, **cell.options)
     for _ in range(5):
         others = feasible(cell, rng, cell.budget)
@@ -62,7 +62,7 @@ def test_no_levels_within_the_budget_are_below_the_floor(drawn_cell):
 @settings(max_examples=25, deadline=None)
 def test_no_levels_that_reach_the_target_cost_less_than_the_floor(drawn_cell):
     cell, kind, rng = drawn_cell
-    level = drawn(rng, kind, cell.model.readings)
+    level = drawn(rng, kind, cell.model.measurements)
     others = feasible(cell, rng, cell.budget)
     target = cell.value(others)
     proof = pv.design.optimality_gap(cell.model, level, target=cell.target(target), **cell.options)

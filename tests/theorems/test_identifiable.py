@@ -184,9 +184,9 @@ def test_helpful_measurements_are_those_that_raise_the_exact_rank():
         L = rng.integers(-2, 3, (m, int(rng.integers(1, m + 1)))) * (rng.random((m, 1)) < 0.8)
         S = L @ L.T
 
-        def raised(readings, H=H, S=S):
+        def raised(measurements, H=H, S=S):
             higher = S.copy()
-            higher[readings, readings] += 1
+            higher[measurements, measurements] += 1
             return exact_rank(H.T @ higher @ H)
 
         model = pv.LinearModel(H.astype(float), noise=pv.noise.Gaussian(cov=1.0))

@@ -286,6 +286,7 @@ def test_first_identifiable_step_is_found_by_rank():
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=1.0))
     bound = pv.bound(model, pv.StreamLevel(np.ones(7)))
     assert bound.first == 5
+    assert bound.identifiable.tolist() == [False] * 5 + [True] * 2
     with pytest.raises(pv.errors.NotIdentifiable, match="not yet identifiable") as caught:
         _ = bound[3]
     assert np.abs(caught.value.hidden_directions[:, 0]) == pytest.approx([0.5**0.5] * 2)

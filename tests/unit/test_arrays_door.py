@@ -13,7 +13,7 @@ def test_a_sparse_matrix_is_told_what_to_do(make):
     H = make(np.eye(3))
     with pytest.raises(pv.errors.InvalidInput, match=r"H is a sparse matrix.*\.toarray\(\)"):
         pv.LinearModel(H, noise=1.0)
-    assert pv.LinearModel(H.toarray(), noise=1.0).readings == 3
+    assert pv.LinearModel(H.toarray(), noise=1.0).measurements == 3
 
 
 def test_a_confidence_that_is_one_after_rounding_is_refused():

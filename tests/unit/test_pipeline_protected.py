@@ -42,15 +42,15 @@ def ready(score, law=LOGISTIC):
     return release
 
 
-def readings(release, seed=1, trials=None):
-    shape = release.model.readings if trials is None else (trials, release.model.readings)
+def measurements(release, seed=1, trials=None):
+    shape = release.model.measurements if trials is None else (trials, release.model.measurements)
     return release.law.sample(shape, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("score", ALL)
 def test_what_is_said_of_a_release(score):
     release = ready(score)
-    y = readings(release)
+    y = measurements(release)
     found, again = release.release(y), release.release(y)
     trial = release.simulate(y, np.random.default_rng(0))
     assert (found.simulated, trial.simulated) == (False, True)
@@ -64,7 +64,7 @@ def test_what_is_said_of_a_release(score):
 def test_the_values_are_on_the_grid_in_units_of_the_noise():
     """F⁻¹z/g is a whole number up to the rounding of F(gn): 1e-16 of |n| ~ 1e4, and F⁻¹ undone."""
     release = made("least_squares")
-    z = release.release(readings(release)).value
+    z = release.release(measurements(release)).value
     whole = np.linalg.solve(np.linalg.cholesky(release.information_scale), z) / G
     assert np.abs(whole - np.round(whole)).max() < 1e-7
 
@@ -93,7 +93,7 @@ def test_error_and_bound_by_monte_carlo(noise):
     Gaussian noise that is the bound. The test sees 20 % too much."""
     trials, theta = 4000, np.array([0.4, -1.0])
     release = made("least_squares", GAUSS, noise=noise)
-    y = release.model.matrix @ theta + readings(release, trials=trials)
+    y = release.model.matrix @ theta + measurements(release, trials=trials)
     found = release.release(y)
     assert found.value.shape == (trials, 2)
     white = np.linalg.solve(np.linalg.cholesky(found.covariance), (found.value - theta).T)
@@ -110,7 +110,7 @@ def test_other_scores_have_the_error_of_the_simulation():
     """5 standard errors of the mean square of 1500 data sets, heavy tails included."""
     for score, law in (("optimal", LAPLACE), ("one_step", CAUCHY)):
         release = made(score, law, count=400, budget=400.0)
-        found = release.release(readings(release, trials=1500))
+        found = release.release(measurements(release, trials=1500))
         error = (found.value**2).sum(axis=1)
         assert abs(error.mean() - np.trace(found.covariance)) < 5 * error.std() / np.sqrt(
             len(error)
@@ -135,12 +135,12 @@ WILD = {
 @pytest.mark.parametrize("score", ALL)
 def test_no_reading_is_refused(score, kind):
     release = ready(score)
-    y = WILD[kind](readings(release))
+    y = WILD[kind](measurements(release))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = release.release(y)
     assert np.isfinite(found.value).all()
-    usual = release.release(readings(release))
+    usual = release.release(measurements(release))
     for name in ("covariance", "sampling", "method"):  # what is said beside the numbers
         assert np.array_equal(getattr(found, name), getattr(usual, name))
 
@@ -151,7 +151,7 @@ def test_no_reading_is_refused_whatever_the_law(law, kind):
     release = ready("one_step", law)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert np.isfinite(release.release(WILD[kind](readings(release))).value).all()
+        assert np.isfinite(release.release(WILD[kind](measurements(release))).value).all()
 
 
 @pytest.mark.parametrize("value", [np.inf, -1e308, 1e12])
@@ -160,7 +160,7 @@ def test_one_reading_beyond_all_bounds_does_no_harm_to_a_bounded_score(score, la
     """It is clipped to where the solver still finds back. Seven standard errors, and θ far from 0;
     that of one reading in 60 is below one of them."""
     release, theta = ready(score, law), np.array([500.0, -800.0])
-    y = release.model.matrix @ theta + readings(release)
+    y = release.model.matrix @ theta + measurements(release)
     y[3] = value
     found = release.release(y)
     assert (np.abs(found.value - theta) < 7 * found.standard_error).all()
@@ -172,7 +172,7 @@ def test_where_the_solver_ends_is_released(monkeypatch):
     there, deviation = np.array([3.0, -2.0]), np.sqrt(np.diagonal(release.privacy))
     lost = Roots(np.full((1, 2), np.nan), np.zeros(1, bool), 100, there[None])
     monkeypatch.setattr(OutputPerturbation, "solve", lambda self, y: lost)
-    assert (np.abs(release.release(readings(release)).value - there) < 7 * deviation).all()
+    assert (np.abs(release.release(measurements(release)).value - there) < 7 * deviation).all()
 
 
 def test_readings_between_two_roots_are_released_by_fixed_steps():
@@ -188,7 +188,7 @@ def test_readings_between_two_roots_are_released_by_fixed_steps():
 
 def test_a_solver_that_fails_is_no_reason_to_stop(monkeypatch):
     release = made("least_squares")
-    y = readings(release)
+    y = measurements(release)
 
     def fails(self, rows):
         raise np.linalg.LinAlgError
@@ -203,7 +203,7 @@ def test_a_solver_that_fails_is_no_reason_to_stop(monkeypatch):
 def test_missing_readings_leave_the_smaller_model():
     for score in ALL:
         release = ready(score)
-        y = readings(release)
+        y = measurements(release)
         y[[4, 9, 33]] = np.nan
         rows = np.delete(release.model.matrix, [4, 9, 33], axis=0)
         smaller = OutputPerturbation(pv.LinearModel(rows, noise=LOGISTIC), 30.0, score=score)
@@ -214,7 +214,7 @@ def test_missing_readings_leave_the_smaller_model():
     assert masked.covariance.shape == (2, 2)
     options = {"noise": LAPLACE, "weight": np.diag([1.0, 4.0])}
     release = made("least_squares", **options)
-    y = readings(release)
+    y = measurements(release)
     y[5] = np.nan
     rows = np.delete(release.model.matrix, 5, axis=0)
     smaller = OutputPerturbation(
@@ -259,7 +259,7 @@ def test_estimates_that_jump_are_not_released(score, law):
     release = made(score, law)
     with pytest.raises(NotReleasable, match="one_step"):
         release.release(np.full(60, np.nan))
-    release.estimate(readings(release))
+    release.estimate(measurements(release))
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_laws_of_noise_without_an_exact_sampler():
     release = made("least_squares", noise=LOGISTIC)
     with pytest.raises(NotReleasable, match="Gaussian and Laplace"):
         release.release(np.zeros(60))
-    release.simulate(readings(release), np.random.default_rng(0))
+    release.simulate(measurements(release), np.random.default_rng(0))
 
 
 # --- the door -------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def test_the_noise_is_drawn_before_the_readings_are_used(monkeypatch):
     monkeypatch.setattr(
         OutputPerturbation, "solve", lambda self, y: order.append("readings") or solve(self, y)
     )
-    release.release(readings(release))
+    release.release(measurements(release))
     assert order == ["noise", "readings"]
 
 

@@ -25,8 +25,8 @@ def made(score="optimal", law=LOGISTIC, count=60, n=2, **options):
     return OutputPerturbation(model, budget, score=score, **options)
 
 
-def readings(release, seed=1, trials=None):
-    shape = release.model.readings if trials is None else (trials, release.model.readings)
+def measurements(release, seed=1, trials=None):
+    shape = release.model.measurements if trials is None else (trials, release.model.measurements)
     return release.law.sample(shape, np.random.default_rng(seed))
 
 
@@ -36,7 +36,7 @@ def readings(release, seed=1, trials=None):
 @pytest.mark.parametrize("score", ALL)
 def test_the_result_adds_up(score):
     release = made(score)
-    found = release.simulate(readings(release), np.random.default_rng(0))
+    found = release.simulate(measurements(release), np.random.default_rng(0))
     assert found.value.shape == (2,)
     np.testing.assert_allclose(found.covariance, found.sampling + found.privacy, rtol=1e-15)
     np.testing.assert_array_equal(found.covariance, release.sampling + release.privacy)
@@ -55,7 +55,7 @@ def test_the_result_adds_up(score):
 
 def test_many_trials_are_many_rows():
     release = made()
-    y = readings(release, trials=7)
+    y = measurements(release, trials=7)
     assert release.estimate(y).shape == (7, 2)
     found = release.simulate(y, np.random.default_rng(0))
     assert found.value.shape == (7, 2)
@@ -65,7 +65,7 @@ def test_many_trials_are_many_rows():
 
 def test_simulations_repeat_with_their_generator_and_only_then():
     release = made()
-    y = readings(release)
+    y = measurements(release)
     one, same, other = (
         release.simulate(y, np.random.default_rng(seed)).value for seed in (4, 4, 5)
     )
@@ -95,7 +95,7 @@ def test_averaging_with_gaussian_and_with_laplace_noise():
 def test_gaussian_readings_make_all_releases_alike(score):
     law = pv.noise.Gaussian(cov=2.0, mean=1.5)
     release = made(score, law)
-    y = readings(release)
+    y = measurements(release)
     H = release.model.matrix
     np.testing.assert_allclose(
         release.estimate(y), np.linalg.lstsq(H, y - 1.5, rcond=None)[0], atol=1e-12
@@ -138,11 +138,11 @@ def test_a_law_of_the_wrong_scale_is_refused(score, law, scale):
     if score == "least_squares" and isinstance(law, pv.noise.Cauchy):
         return
     release = made(score, law, count=1000)
-    y = scale * readings(release)
+    y = scale * measurements(release)
     with pytest.raises((pv.errors.InvalidInput, pv.errors.NumericalFailure)):
         release.estimate(y)
     with pytest.raises((pv.errors.InvalidInput, pv.errors.NumericalFailure)):
-        release.simulate(np.stack([readings(release), y]), np.random.default_rng(0))
+        release.simulate(np.stack([measurements(release), y]), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1e3])
@@ -151,7 +151,7 @@ def test_a_law_of_the_wrong_scale_is_refused(score, law, scale):
 def test_a_law_wrong_by_orders_of_magnitude_is_refused_with_few_readings(law, count, scale):
     release = made(law=law, count=count)
     with pytest.raises((pv.errors.InvalidInput, pv.errors.NumericalFailure)):
-        release.estimate(scale * readings(release))
+        release.estimate(scale * measurements(release))
 
 
 @pytest.mark.parametrize("score", ALL)
@@ -159,21 +159,21 @@ def test_a_law_wrong_by_orders_of_magnitude_is_refused_with_few_readings(law, co
 def test_the_right_law_is_not_refused(score, count):
     """The fit test is six standard deviations wide: none of 500 data sets trips it."""
     release = made(score, count=count)
-    assert release.estimate(readings(release, trials=500)).shape == (500, 2)
+    assert release.estimate(measurements(release, trials=500)).shape == (500, 2)
 
 
 @pytest.mark.parametrize("budget", [1.0, 1e6])
 def test_exact_fits_of_few_readings_are_no_misfit(budget):
     """λ → 0: the Laplace estimate passes through n = 2 of 12 readings, like a median."""
     release = made(law=LAPLACE, count=12, budget=budget)
-    assert release.estimate(readings(release, trials=300)).shape == (300, 2)
+    assert release.estimate(measurements(release, trials=300)).shape == (300, 2)
 
 
 @pytest.mark.parametrize("score", ALL)
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_readings_are_numbers(score, bad):
     release = made(score)
-    y = readings(release)
+    y = measurements(release)
     y[3], y[4] = bad, SECRET
     with pytest.raises(pv.errors.InvalidInput) as caught:
         release.estimate(y)
@@ -189,7 +189,7 @@ def test_readings_have_the_size_of_the_model(shape):
 
 def test_one_vector_for_the_data_holder():
     release = made()
-    rows = readings(release, trials=2)
+    rows = measurements(release, trials=2)
     with pytest.raises(pv.errors.InvalidInput, match="one data set"):
         release.for_data_owner(rows)
 
@@ -273,7 +273,7 @@ def test_options_of_one_release():
 def test_a_generator_is_needed():
     release = made()
     with pytest.raises(pv.errors.InvalidInput, match="Generator"):
-        release.simulate(readings(release), 3)
+        release.simulate(measurements(release), 3)
 
 
 # --- nothing private is said ----------------------------------------------------------------------
@@ -281,7 +281,7 @@ def test_a_generator_is_needed():
 
 def test_reports_and_errors_say_nothing_about_the_readings():
     release = made(law=LAPLACE)
-    y = readings(release)
+    y = measurements(release)
     y[0] = SECRET
     report = release.for_data_owner(y)
     for text in (repr(report), str(report), f"{report}", repr(release)):
@@ -301,7 +301,7 @@ def test_importing_and_releasing_warn_of_nothing():
         warnings.simplefilter("error")
         for law in (LAPLACE, pv.noise.Bump(2.0), pv.noise.CosSquared(1.0), pv.noise.Staircase(1.0)):
             release = made(law=law, count=400)
-            release.simulate(readings(release), np.random.default_rng(0))
+            release.simulate(measurements(release), np.random.default_rng(0))
 
 
 # --- shapes ---------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def test_a_singular_weight_releases_only_what_is_asked_for():
     assert release.privacy[0, 0] == pytest.approx(
         release.score.sensitivity * (a @ A @ a) / 30, rel=1e-9
     )
-    y = readings(release)
+    y = measurements(release)
     found = release.simulate(y, np.random.default_rng(0))
     assert found.value.shape == (1,)
     assert abs(found.value[0]) < 6 * found.standard_error[0]

@@ -38,6 +38,10 @@ BLOCK = 2**13  # rows: of ten features they stay in the inner caches
 class FeatureRows:
     """Blocks of H, (rows, n), read many times: in memory, beyond 256 MB in a temporary file."""
 
+    n: int
+    count: int
+    in_memory: int
+
     def __init__(self, n: int, blocks: Iterable[Array] = (), *, in_memory: int = IN_MEMORY) -> None:
         self.n, self.count, self.in_memory = n, 0, in_memory
         self._blocks: list[Array] = []

@@ -10,9 +10,8 @@ from privest.app.pages import Errors, Form
 from privest.app.tables import Table
 from privest.data.look import ColumnLook, MissingCode, TableLook
 from privest.data.source import EMBEDDED
-from privest.errors import InvalidInput, PrivestError
+from privest.errors import InvalidInput, NotOffered, PrivestError
 from privest.report.sections import printable
-from privest.workflow.refusals import NotOffered
 from privest.workflow.spec import Model, Privacy, Public, Spec
 
 EPSILON, DELTA = 1.0, 1e-6  # to begin with

@@ -136,25 +136,29 @@ class Desk:
     hosts      the names under which it may be called, with the port.
     """
 
+    key: str
+    session: str
+    csrf: str
+
     def __init__(
         self,
         folder: str | os.PathLike[str] = ".",
         ledger: str | os.PathLike[str] | None = None,
     ) -> None:
-        self.folder = Path(folder).resolve()
+        self.folder: Path = Path(folder).resolve()
         if not self.folder.is_dir():
             raise InvalidInput(f"{folder} is no folder: releases are written to one that is there.")
-        self.ledger = self.folder / LEDGER if ledger is None else Path(ledger).resolve()
+        self.ledger: Path = self.folder / LEDGER if ledger is None else Path(ledger).resolve()
         self.key, self.session, self.csrf = (secrets.token_urlsafe(24) for _ in range(3))
         self._tokens: dict[str, Callable[[], object]] = {}
         self.hosts: frozenset[str] = frozenset()
         self.works: dict[str, Work] = {}
-        self.closing = threading.Event()
+        self.closing: threading.Event = threading.Event()
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         _sweep()
         self._alive = contextlib.ExitStack()
-        self.private = _private_folder(self._alive)
+        self.private: Path = _private_folder(self._alive)
 
     def begin(self) -> Work:
         with self._lock:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from privest.app.desk import Desk, same_secret
 from privest.app.pages import onward, says
 
-log = logging.getLogger("privest.app")
+log: logging.Logger = logging.getLogger("privest.app")
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -40,6 +40,9 @@ OUTSIDE = ("cross-site", "same-site")  # another port of this machine is "same-s
 
 class Guard:
     """Lets through what comes from the user's own browser; everything else gets a short page."""
+
+    app: ASGIApp
+    desk: Desk
 
     def __init__(self, app: ASGIApp, desk: Desk) -> None:
         self.app, self.desk = app, desk

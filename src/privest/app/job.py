@@ -27,7 +27,10 @@ from privest.workflow.spec import Spec
 
 MOST_TICKETS = 20  # pages of one work that are open at once
 MOST_NAME = 120  # bytes: a draft and a document have a few more, and 255 is what a folder takes
-ENDINGS = {"rows": (".csv", ".parquet"), "aggregate": (".json",)}  # by the form of a release
+ENDINGS: dict[str, tuple[str, ...]] = {
+    "rows": (".csv", ".parquet"),
+    "aggregate": (".json",),
+}  # by the form of a release
 UNFORESEEN = (
     "It ended in a way that nobody foresaw. Where that was is on the terminal in which the app "
     "runs. If it was paid for before, the same release finishes it: look at this page again."

@@ -44,7 +44,7 @@ from privest.report.slider import (
 )
 from privest.workflow.plan import Plan
 
-PARTS = {  # of the exposure panel, by the beginnings of their keys
+PARTS: dict[str, tuple[str, ...]] = {  # of the exposure panel, by the beginnings of their keys
     "Best guess of one value": ("largest", "guess"),
     "Telling two values apart": ("pair", "ends", "no_range"),
     "ε in words": ("epsilon", "suspicion", "band", "unenforced"),

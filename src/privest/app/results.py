@@ -138,7 +138,7 @@ def mean(request: Request, work: Work, form: Form) -> Response:
     if not errors:
         with errors.at("at-0"):
             for fit in fits_of(found):
-                fit.mean_at(row)
+                fit.predict(row)
     if errors:
         return show(request, work, form, errors)
     with work.lock:
@@ -173,7 +173,7 @@ def _mean(found: TableEstimate, row: dict[str, object]) -> str:
     said = []
     for fit in fits_of(found):
         try:
-            said.append(mean_sentence(fit, fit.mean_at(row), CONFIDENCE).text)
+            said.append(mean_sentence(fit, fit.predict(row), CONFIDENCE).text)
         except PrivestError as error:
             said.append(str(error))
     return " ".join(said)

@@ -590,20 +590,7 @@ def _edges(channel: Channel, grid: Array) -> Array:
     every = np.sort(np.array(points))
     same = every[:-1][np.diff(every) < 4 * width]
     apart = np.concatenate([[True], np.diff(same) > 8 * width])[: same.size]
-    return np.array([_corner(channel, probes, p, 8 * width) for p in same[apart]])
-
-
-def _corner(channel: Channel, z: Array, point: float, near: float) -> float:
-    """Where ln p(z|·) from the left and from the right of a kink meet, to rounding of ln p."""
-    for h in (near, near / 100):  # the second time without the curvature of the sides
-        x = point + h * np.array([-2.0, -1.0, 1.0, 2.0])[:, None]
-        with np.errstate(all="ignore"):
-            a, b, c, d = log_density(channel, np.broadcast_to(z, (4, z.size)), x)
-            left, right = (b - a) / h, (d - c) / h
-            meet = (c - b - h * (right + left)) / (left - right)
-        good = meet[np.abs(meet) < h]
-        point += float(np.median(good)) if good.size else 0.0
-    return point
+    return np.asarray(same[apart])
 
 
 def _vanishing(channel: Channel, grid: Array) -> Array:

@@ -152,6 +152,9 @@ class Bound(ABC):
 class GivenBound(Bound):
     """A bound of given covariances: a contrast, or one level of a sweep."""
 
+    names: tuple[str, ...]
+    kind: Kind
+
     def __init__(
         self, names: tuple[str, ...], covariance: Array, classical: Array, kind: Kind = "unbiased",
         information: Array | None = None,

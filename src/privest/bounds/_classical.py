@@ -68,7 +68,7 @@ def require_size(values: PSD | Array | float, what: str) -> None:
 
 def level_for(level: PrivacyLevel | ArrayLike, model: LinearModel) -> PSD:
     """S for the measurements of the model, in the range of doubles."""
-    found = as_level(level).for_size(model.readings)
+    found = as_level(level).for_size(model.measurements)
     require_size(found, "the level")
     return found
 

@@ -34,6 +34,10 @@ class ContrastBound(GivenBound):
     measurements  for each a those that see this direction.
     """
 
+    hidden: Array
+    measurements: tuple[Index, ...]
+    parameters: tuple[str, ...]
+
     def __init__(
         self, rows: Array, covariance: Array, classical: Array, hidden: Array,
         measurements: tuple[Index, ...], parameters: tuple[str, ...],

@@ -39,17 +39,19 @@ class StreamBound(Bound):
     Source: `algo:recursive_PI`, `algo:recursive_PPCR`, `coro:PPCR_recur`.
     """
 
+    names: tuple[str, ...]
+
     def __init__(self, model: LinearModel, level: StreamLevel) -> None:
         if level.steps is None:
-            level = level.first(max(model.readings // (level.block or 1), 1))
+            level = level.first(max(model.measurements // (level.block or 1), 1))
         require_size(level.rows.level_diagonal(), "the level")
         self._model, self.names = model, model.names
         self._shown = level.rows.level_diagonal()
         self._ends, self._widest = np.cumsum(level.sizes), max(level.sizes)
         kernel = _rows_for(model, level)
-        self.rows = kernel.whiten(model.inverse_information, kernel.times(model.matrix))
-        self.steps = len(level.sizes)
-        self.first = self._first()
+        self.rows: Array = kernel.whiten(model.inverse_information, kernel.times(model.matrix))
+        self.steps: int = len(level.sizes)
+        self.first: int | None = self._first()
 
     def __len__(self) -> int:
         return self.steps
@@ -155,9 +157,9 @@ class StepBound(Bound):
 
 
 def _rows_for(model: LinearModel, level: StreamLevel) -> Rows:
-    if model.readings != level.measurements:
+    if model.measurements != level.measurements:
         raise InvalidInput(
-            f"The model has {model.readings} measurements; the stream level has "
+            f"The model has {model.measurements} measurements; the stream level has "
             f"{level.measurements}."
         )
     rows = level.rows

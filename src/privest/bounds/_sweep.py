@@ -29,6 +29,8 @@ from privest.records import plain
 class Sweep(GivenBound):
     """The bounds of k scalar levels; `levels` (k,)."""
 
+    levels: Array
+
     def __init__(
         self, names: tuple[str, ...], levels: Array, information: Array, covariance: Array,
         floor: Array, classical: Array,
@@ -110,7 +112,7 @@ def _private(model: LinearModel, levels: Array, inverse: Array) -> tuple[Array, 
     )
     found, good = inverse_of_many(information)
     for k in np.flatnonzero(~(good & _exact(levels, values, sigma))):
-        root = private_root(model.matrix, Scalar(float(levels[k]), model.readings), sigma)
+        root = private_root(model.matrix, Scalar(float(levels[k]), model.measurements), sigma)
         information[k], found[k] = root.information, inverse_information(root)
     return information, found
 

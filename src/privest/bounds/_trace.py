@@ -115,7 +115,7 @@ def trace_bound(
     root = weight_root(weight, in_range(local_model(model)).parameters)
     classical, inverse = classical_bound(model), inverse_gram(model)
     found = _solve(model, model.inverse_information, root, s)
-    ordinary = _least_squares_rows(model.matrix, np.ones(model.readings), root)
+    ordinary = _least_squares_rows(model.matrix, np.ones(model.measurements), root)
     paper = float((model.inverse_information.factor_rows(ordinary.T) ** 2).sum())
     strength = float(np.linalg.svd(ordinary, compute_uv=False).sum())  # tr Ã^½
     return TraceBound(
@@ -137,7 +137,7 @@ def _budget(
     if budget is not None and epsilon is None:
         s = as_positive(budget, "budget")
     elif epsilon is not None and budget is None:
-        rows = local_model(model).readings
+        rows = local_model(model).measurements
         count = as_count(rows if measurements is None else measurements, "measurements", least=1)
         if rows % count:
             raise InvalidInput(

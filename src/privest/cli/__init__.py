@@ -44,7 +44,7 @@ def main() -> None:
             raise
         sys.exit(
             "privest: the command line needs typer and rich: install the extra 'cli', "
-            'for example with pip install ".[cli]" in the source folder'
+            'for example with pip install "privest[cli]"'
         )
     except KeyboardInterrupt:
         sys.exit(130)

@@ -31,6 +31,8 @@ PANELS = {
         "estimate": Command(".owner:estimate", "Coefficients and intervals from a release alone."),
         "report": Command(".owner:report", "One page: estimates, cost of privacy, exposure."),
         "stream": Command(".stream:stream", "Release measurements as they come, and estimate."),
+        "collect": Command(".collect:collect", "Gather protected measurements of many devices."),
+        "contribute": Command(".collect:contribute", "Protect a device's measurements; send them."),
         "ledger": Command(".ledger:app", "Budgets, and what was spent of them."),
         "schema": Command(".owner:schema", "Fields of plan files and release headers."),
         "app": Command(".owner:app", "All of this in a browser, on this machine."),
@@ -76,7 +78,7 @@ class Commands(TyperGroup):
         return name, loaded(name), rest
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="privest",
     cls=Commands,
     help="Private estimation at the Cramér-Rao limit: what a privacy level costs, exactly.",

@@ -65,7 +65,7 @@ def filter_states(
     system, names = read_model(model)
     if not series.to_releases:  # the owner's side needs none
         series.require_inputs(system.inputs)
-    promise = promised(privacy, as_range(privacy.range), measurements=system.readings)
+    promise = promised(privacy, as_range(privacy.range), measurements=system.measurements)
     level = promise.level
     if system.diffuse is not None and not series.to_releases:
         pv.bound(system, level, steps=2 * system.states)  # refused if no y ever shows all of x_0

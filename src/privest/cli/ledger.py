@@ -13,7 +13,7 @@ from privest.errors import InvalidInput
 from privest.ledger import Account, Budget, Head, Ledger
 from privest.streaming import Output
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Budgets of people, tables and streams, and what was spent of them.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

@@ -254,23 +254,24 @@ def estimate(
     confidence P     Confidence level of the intervals.
     errors HOW       Standard errors: auto, t, HC3 or HC2; for yes/no and counts model or HC3.
     at NAME=VALUE,…  Row of feature values for which to estimate the mean of the target (the median,
-                     where its logarithm is modelled): age=50,sex=male. Repeat.
+                     where its logarithm is modelled) and one new value: age=50,sex=male. Repeat.
     features NAME,…  Of an aggregate release with its matrix: a smaller model.
-    wald NAME,…      Wald test that all of these coefficients are 0.
+    wald NAME,…      Wald test that all of these coefficients are 0; the name of a category stands
+                     for all of its coefficients.
     """
     rows = {text: named_values(listed(text), "--at") for text in at or []}
     wanted = None if features is None else listed(features)
     found = estimate_table(table, cov_type=errors, features=wanted)
     found.interval(confidence)
     # All of it before anything is printed: what is asked for may not be there.
-    means = {text: found.mean_at(row, confidence) for text, row in rows.items()}
-    tested = None if wald is None else (listed(wald), found.wald(listed(wald)))
+    means = {text: found.predict(row, confidence=confidence) for text, row in rows.items()}
+    tested = None if wald is None else found.wald_test(listed(wald))
     if json:
         more: dict[str, Any] = {}
         if means:
             more["at"] = {text: mean.to_dict() for text, mean in means.items()}
         if tested is not None:
-            more["wald"] = {"coefficients": tested[0], "p_value": tested[1]}
+            more["wald"] = tested.to_dict()
         print_json(found.to_dict(confidence) | more)
         return
     asked = {"means": means, "wald": tested}
@@ -349,7 +350,7 @@ def app(
             raise
         raise InvalidInput(
             f"the app needs the extra 'app' ({missing.name} is not installed): for example "
-            'pip install ".[app]" in the source folder.'
+            'pip install "privest[app]".'
         ) from None
     console, desk = to_stderr(), Desk(folder, ledger)
 

@@ -25,7 +25,7 @@ from privest.files import atomic_write
 from privest.paper import PAPER, Figure, fig1, fig2, fig3, fig4, setting_of
 from privest.report.figures import require_files
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="The paper's experiments, with figures and data.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

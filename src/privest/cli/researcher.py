@@ -57,7 +57,7 @@ def bound(privacy: Privacy, h: Path, noise_variance: str, json: bool = False) ->
     if json:
         facts = {
             "privest": pv.__version__,
-            "measurements": model.readings,
+            "measurements": model.measurements,
             "parameters": model.parameters,
             "level": level.number if level.number is not None else repr(level),
             "differential_privacy": None if spent is None else spent._asdict(),
@@ -108,7 +108,7 @@ class Choice(NamedTuple):
 
     chance: float
     level: float
-    reading_error: float  # 1/√s, the least sd of an unbiased guess
+    measurement_error: float  # 1/√s, the least sd of an unbiased guess
     informed_error: float | None  # sd of a reader's guess, where values vary with a known sd
     chance_of_side: float | None  # how often that reader guesses above or below the median
     epsilon: float  # of a real release, where a range is as wide as the values are apart

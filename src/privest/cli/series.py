@@ -237,7 +237,7 @@ def _released(owner: Owner, y: Array, names: list[str]) -> tuple[pv.Release, str
     """The release of all steps, and its lines; what a ledger has of them is sent as it was."""
     source, level, parts = owner.source, owner.mechanism.level, []
     facts = facts_of(
-        level, simulated=source.simulated, grid=source.grid, readings=names,
+        level, simulated=source.simulated, grid=source.grid, measurements=names,
         range=owner.mechanism.range, ledger=owner.place,
     )  # fmt: skip
     sign = None if owner.account is None else owner.account.ledger.sign

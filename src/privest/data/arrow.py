@@ -103,6 +103,10 @@ def parsed(column: Any, form: Format) -> tuple[Any, Any]:  # noqa: ANN401
 
 
 class AtRow(Exception):
+    where: str
+    row: int
+    what: str
+
     def __init__(self, where: str, row: int, what: str) -> None:
         super().__init__()
         self.where, self.row, self.what = where, row, what
@@ -160,7 +164,7 @@ class ParquetSource(FileSource):
         with self._opened() as file:
             schema = file.schema_arrow
         types = arrow().types
-        self.columns = tuple(schema.names)
+        self.columns: tuple[str, ...] = tuple(schema.names)
         self._strings = {
             field.name
             for field in schema

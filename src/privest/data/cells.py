@@ -101,6 +101,9 @@ class Texts:
     distinct  str, or None where a text is missing; the last is None, so that code −1 is missing.
     """
 
+    distinct: AnyArray
+    codes: AnyArray
+
     def __init__(self, distinct: AnyArray, codes: AnyArray) -> None:
         self.distinct, self.codes = distinct, codes
 

@@ -45,6 +45,8 @@ RAGGED = re.compile(r"CSV parse error: Row #(\d+): Expected \d+ columns, got (\d
 class CsvSource(FileSource):
     """A text table with a header. Blank lines are no rows; in one column they are gaps."""
 
+    columns: tuple[str, ...]
+
     certain = False
     separator: str
 

@@ -49,9 +49,14 @@ class FrameSource(Source):
 class PandasSource(FrameSource):
     """A pandas frame; the index is ignored."""
 
+    name: str
+    rows: int
+
+    frame: Any
+
     def __init__(self, frame: Any, name: str = "pandas frame") -> None:  # noqa: ANN401
         self.frame, self.name, self.rows = frame, name, len(frame)
-        self.columns = tuple(str(name) for name in frame.columns)
+        self.columns: tuple[str, ...] = tuple(str(name) for name in frame.columns)
 
     def _part(self, place: int, start: int, stop: int, text: bool) -> Any:  # noqa: ANN401
         part = self.frame.iloc[start:stop, place]
@@ -66,9 +71,13 @@ class PandasSource(FrameSource):
 class DaskSource(Source):
     """A Dask frame by partitions; every pass must give the same rows in the same order."""
 
+    name: str
+
+    frame: Any
+
     def __init__(self, frame: Any) -> None:  # noqa: ANN401
         self.frame, self.name = frame, "dask frame"
-        self.columns = tuple(frame.columns)
+        self.columns: tuple[str, ...] = tuple(frame.columns)
         if not all(isinstance(name, str) for name in self.columns):
             raise InvalidInput("column names must be texts: frame.rename(columns=str).")
 
@@ -81,9 +90,13 @@ class DaskSource(Source):
 
 
 class PolarsSource(FrameSource):
+    name: str
+    rows: int
+    frame: Any
+
     def __init__(self, frame: Any) -> None:  # noqa: ANN401
         self.frame, self.name, self.rows = frame, "polars frame", frame.height
-        self.columns = tuple(frame.columns)
+        self.columns: tuple[str, ...] = tuple(frame.columns)
 
     def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
         part = self.frame.to_series(place).slice(start, stop - start)
@@ -95,7 +108,7 @@ class PolarsSource(FrameSource):
 class ArraySource(FrameSource):
     def __init__(self, columns: Mapping[Any, ArrayLike], name: str) -> None:
         self.name = name
-        self.columns = tuple(str(key) for key in columns)
+        self.columns: tuple[str, ...] = tuple(str(key) for key in columns)
         self._vectors = [np.asarray(column) for column in columns.values()]
         shapes = {vector.shape for vector in self._vectors}
         if any(isinstance(column, np.ma.MaskedArray) for column in columns.values()):
@@ -105,7 +118,7 @@ class ArraySource(FrameSource):
                 f"{name} must have one or more columns that are vectors of one length; received "
                 f"shapes {sorted(shapes)}."
             )
-        self.rows = len(self._vectors[0])
+        self.rows: int = len(self._vectors[0])
 
     def _part(self, place: int, start: int, stop: int, text: bool) -> AnyArray:
         return self._vectors[place][start:stop]

@@ -23,7 +23,7 @@ from privest.data.format import SEPARATORS, Format
 from privest.errors import InvalidInput
 from privest.reading import parse_json, text_lines
 
-UNPACKED = {".gz": gzip.open, ".xz": lzma.open}
+UNPACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
 MARKS = {  # the longer first: UTF-32 begins as UTF-16 does
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",

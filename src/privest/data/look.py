@@ -310,6 +310,15 @@ def _notes(source: Source, rows: int) -> Iterator[str]:
 class ColumnCounts:
     """Counts of a column over its blocks; `texts`: no cell is a number."""
 
+    whole: bool
+    dates: bool
+    many_words: bool
+    name: str
+    rows: int
+    missing: int
+    numbers: int
+    many_values: bool
+
     def __init__(self, name: str, form: Format, texts: bool = False) -> None:
         self.name, self._form, self._texts = name, form, texts
         self.rows = self.missing = self.numbers = 0

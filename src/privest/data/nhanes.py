@@ -22,7 +22,7 @@ from privest.errors import InvalidInput
 from privest.lazy import needed
 
 KEY = "SEQN"
-WANTED = {
+WANTED: dict[str, tuple[str, ...]] = {
     "DEMO_G": ("RIDAGEYR", "RIAGENDR", "INDFMPIR"), "BMX_G": ("BMXBMI",), "TRIGLY_G": ("LBXTR",)
 }  # fmt: skip
 FEMALE = 2.0

@@ -128,9 +128,14 @@ class Source(ABC):
 class FileSource(Source):
     """A file; every pass reads the same one."""
 
+    name: str
+    format: Format
+
+    path: Path
+
     def __init__(self, path: Path, form: Format) -> None:
         self.path, self.name, self.format = path, path.name, form
-        self.stamp = Stamp.of(path)
+        self.stamp: Stamp = Stamp.of(path)
 
     def _blocks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int

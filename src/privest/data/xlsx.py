@@ -46,7 +46,9 @@ class WorkbookSource(FileSource):
         if len(header) > MOST_COLUMNS:
             raise InvalidInput(f"{self.name} has more than {MOST_COLUMNS} columns.")
         names = ["" if cell is None else str(cell).strip() for cell in header]
-        self.columns = tuple(names[: max(k for k, cell in enumerate(names, 1) if cell)])
+        self.columns: tuple[str, ...] = tuple(
+            names[: max(k for k, cell in enumerate(names, 1) if cell)]
+        )
 
     def _chunks(
         self, columns: tuple[str, ...], text: frozenset[str], size: int
@@ -87,7 +89,7 @@ class WorkbookSource(FileSource):
     def _sheet(self, book: Any) -> Any:  # noqa: ANN401
         """The one that is asked for, or the first."""
         sheets = {sheet.title: sheet for sheet in book.worksheets}
-        self.sheets = tuple(sheets)
+        self.sheets: tuple[str, ...] = tuple(sheets)
         wanted = self.format.sheet or next(iter(sheets), "of cells")
         if wanted not in sheets:
             listed = ", ".join(map(repr, sheets)) or "none"

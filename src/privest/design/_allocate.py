@@ -81,7 +81,7 @@ def allocate(
     [0.2, 0.2, 2.6]
     """
     asked = as_criterion(criterion, weight, linear(model).names)
-    limits = constraints_of(model.readings, cost, cap, groups, persons, person_cap)
+    limits = constraints_of(model.measurements, cost, cap, groups, persons, person_cap)
     most = limits.budget(budget)
     if as_choice(shape, get_args(Shape), "shape") != "diagonal":
         from privest.design._full import full_budget
@@ -134,7 +134,7 @@ def least_loss(
     """
     names = linear(model).names
     asked, wanted = target_of(target, criterion, weight, names)
-    limits = constraints_of(model.readings, cost, cap, groups, persons, person_cap)
+    limits = constraints_of(model.measurements, cost, cap, groups, persons, person_cap)
     if as_choice(loss, ("total", "largest"), "loss") == "largest":
         if shape != "diagonal" or persons is not None:
             raise InvalidInput("the largest loss is of independent noise, without persons.")
@@ -525,7 +525,7 @@ def optimality_gap(
     if budget is not None and target is not None:
         raise InvalidInput("give a budget or a target, not both.")
     names = linear(model).names
-    limits = constraints_of(model.readings, cost, cap, groups, persons, person_cap)
+    limits = constraints_of(model.measurements, cost, cap, groups, persons, person_cap)
     asked, wanted = (
         (as_criterion(criterion, weight, names), np.nan) if target is None
         else target_of(target, criterion, weight, names)

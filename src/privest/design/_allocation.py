@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -54,7 +54,11 @@ class Allocation(Record):
     shape: str = "diagonal"
     iterations: int = 0
     method: str = "given"
-    DERIVED = ("criterion", "certified", "support")
+    DERIVED: ClassVar[tuple[str, ...]] = (
+        "criterion",
+        "certified",
+        "support",
+    )
 
     def __post_init__(self) -> None:
         if self.direction != "largest" and not self.gap <= PRICED:

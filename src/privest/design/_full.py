@@ -402,7 +402,7 @@ def _answer(
     else:
         floor = min(floor, spent)
         gap, equal = (spent - floor) / spent, _equal_spent(problem, value)
-    whole = np.zeros((problem.whole.readings, factor.shape[1]))
+    whole = np.zeros((problem.whole.measurements, factor.shape[1]))
     whole[problem.shown] = factor
     matrix = level_of(whole, [problem.shown[block] for block in limits.blocks])
     return Allocation(

@@ -58,7 +58,7 @@ def schedule(
     1.41
     """
     asked = as_criterion("A", weight, linear(model).names)
-    limits = constraints_of(model.readings, cost, cap)
+    limits = constraints_of(model.measurements, cost, cap)
     most = limits.budget(budget)
     task = task_of(model, asked, limits)
     task = task.in_units(most / float(task.problem.cost.sum()))

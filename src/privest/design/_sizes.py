@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -49,7 +49,7 @@ class SampleSize(Record):
     classical: Array
     total_floor: float
 
-    DERIVED = ("decides", "price")
+    DERIVED: ClassVar[tuple[str, ...]] = ("decides", "price")
 
     @property
     def decides(self) -> tuple[str | None, ...]:
@@ -126,7 +126,7 @@ def sample_size(
     wanted = as_errors(target, local.names)
     index, errors = list(wanted), np.array(list(wanted.values()))
     names, rows = tuple(local.names[j] for j in index), np.eye(local.parameters)[index]
-    m = local.readings
+    m = local.measurements
     plain = LinearModel(local.matrix, noise=1.0, names=local.names)
     shape = _variances(plain, 1.0, rows, names).classical.diagonal()  # (HᵀH)⁻¹_jj
     with np.errstate(over="ignore"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -58,7 +59,7 @@ class StateBound(Record):
     missing: Flags | None = None
     memory: float | None = None
 
-    DERIVED = ("standard_error",)
+    DERIVED: ClassVar[tuple[str, ...]] = ("standard_error",)
 
     @cached_property
     def classical(self) -> StateBound:
@@ -78,7 +79,7 @@ class StateBound(Record):
         if self.level is None:
             raise InvalidInput("The measurements themselves have no privacy level.")
         plan = _plan(self.system, self.level, self._flags(), varying=True)
-        K, m = plan.steps, self.system.readings
+        K, m = plan.steps, self.system.measurements
         blocks = plan.shown.reshape(K, m, -1, m).transpose(2, 0, 1, 3)
         absent = np.broadcast_to(of_entries(self._flags()), (K, m))
         unseen = absent[:, :, None] | absent[:, None, :]  # left out of later releases too
@@ -131,7 +132,7 @@ def _plan(
     system: StateSpace, level: StreamLevel | None, missing: Flags, *, varying: bool = False
 ) -> Plan:
     varying = varying or system.matrices.varying
-    return plan_of(level, system.readings, missing, varying=varying)
+    return plan_of(level, system.measurements, missing, varying=varying)
 
 
 def _marginals(system: StateSpace, level: StreamLevel | None, missing: Flags) -> StateBound:
@@ -175,7 +176,7 @@ def steady_state(system: StateSpace, level: Level) -> StateBound:
 def _steady(system: StateSpace, level: StreamLevel | None) -> StateBound:
     far = 1 if level is None else level.reach + 2  # the first steps of lags show less
     absent = np.zeros(1, dtype=bool)
-    plan = plan_of(level, system.readings, absent, varying=False, start=far)
+    plan = plan_of(level, system.measurements, absent, varying=False, start=far)
     steps = steps_of(system.matrices, plan, private=level is not None)
     A, F, G, N = steps.of_kind(0)
     P, n = _riccati(A, F, G, N), steps.states
@@ -239,7 +240,7 @@ def prior_information(system: StateSpace, steps: int) -> Array:
     [[0.25, 0.0], [0.0, 0.5]]
     """
     seen = _whole_filter(system, steps)
-    count, m = seen.steps, system.readings
+    count, m = seen.steps, system.measurements
     size = count * m
     values = np.eye(size).reshape(count, m, size).swapaxes(1, 2)
     zeta = _innovations(seen, seen.whitened(values)).zeta
@@ -250,7 +251,7 @@ def prior_information(system: StateSpace, steps: int) -> Array:
 def information_blocks(system: StateSpace, steps: int) -> Array:
     """[J_Y]_kk (K, m, m), in O(K) from the adjoint of the filter: D_k = F_k⁻¹ + KᵀM_kK."""
     seen = _whole_filter(system, steps, varying=True)
-    done = _innovations(seen, np.zeros((seen.steps, 0, system.readings)))
+    done = _innovations(seen, np.zeros((seen.steps, 0, system.measurements)))
     none = np.zeros((0, system.states))
     result = -2.0 * adjoint(seen, done, none, seen.root.T, series=1).noise
     return np.asarray((result + result.swapaxes(-1, -2)) / 2)
@@ -263,7 +264,7 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
     the whole matrix (Km, Km). S − J_Y is dense where measurements are correlated (theory.md 6).
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0. (Km)³ flops.
     """
-    count, m = as_system(system).require_steps(steps), system.readings
+    count, m = as_system(system).require_steps(steps), system.measurements
     total = _whole(S, count, m)
     known = prior_information(system, count)
     every, kept = above_prior(
@@ -286,7 +287,7 @@ def memoryless_level(system: StateSpace, S: ArrayLike, steps: int | None = None)
     >>> memoryless_level(walk, 2.5).final_blocks().diagonal().round(12).tolist()  # 2.5 − 1/0.5
     [0.5]
     """
-    m, name = as_system(system).readings, "the total level S"
+    m, name = as_system(system).measurements, "the total level S"
     array = as_array(S, name, ndim=(0, 2, 3))
     own, noise = stack(array * np.eye(m) if array.ndim == 0 else array), stack(system.R)
     if own.shape[-2:] != (m, m):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -69,7 +70,7 @@ class Diagnosis(Record):
     confidence: float
     simulated: bool
 
-    DERIVED = ("verdict",)
+    DERIVED: ClassVar[tuple[str, ...]] = ("verdict",)
 
     @property
     def alarms(self) -> tuple[InnovationTest, ...]:

@@ -73,7 +73,7 @@ def best_directions(
     [[1.0, 0.0], [0.0, 0.0]]
     """
     s = as_scale(budget, "the budget")
-    m = as_system(system).readings
+    m = as_system(system).measurements
     value, count = _problem(system, weight, steps)
     start = np.broadcast_to(np.sqrt(s / m) * np.eye(m), (count, m, m))
     equal = float(value(start)[0].sum())  # raises where even equal noise has no value

@@ -86,11 +86,17 @@ class Family(ABC):
     """A family of state-space models θ ↦ model, θ = natural(t) for every real t (working scale).
 
     names      of θ (p,); labels of t ("log q").
-    readings   measurements of one step; columns of public inputs.
+    measurements   measurements of one step; columns of public inputs.
     limits     (p, 2) of t; starts of a search, the best first; and the least number of searches.
     """
 
-    readings: int = 1
+    names: tuple[str, ...]
+    polynomials: tuple[tuple[slice[Any, Any, Any], float], ...]
+    count: int
+    positive: Flags
+    bounded: Flags
+
+    measurements: int = 1
     columns: int = 0
     searches: int = 2
     limits: Array
@@ -116,7 +122,7 @@ class Family(ABC):
                 labels[where] = [
                     f"artanh {kind} partial {j + 1}" for j in range(len(labels[where]))
                 ]
-        self.labels = tuple(labels)
+        self.labels: tuple[str, ...] = tuple(labels)
 
     @property
     def size(self) -> int:
@@ -246,13 +252,19 @@ class AffineFamily(Family):
     The last of `inputs` is a column of ones if `constant`; `diffuse`: x_0 is unknown.
     """
 
+    states: int
+    inputs: int
+    constant: bool
+    mean0: Array
+    diffuse: Array
+
     def __init__(
         self, states: int, parameters: Sequence[Parameter], A: Array, C: Array, *, inputs: int = 0,
         diffuse: bool = False, constant: bool = False,
     ) -> None:  # fmt: skip
-        self.parameters = tuple(parameters)
+        self.parameters: tuple[Parameter, ...] = tuple(parameters)
         self.states, self.inputs, self.constant = states, inputs, constant
-        self.columns = inputs - constant  # that of a mean is made here
+        self.columns: int = inputs - constant  # that of a mean is made here
         shapes = [A.shape, C.shape, A.shape, (1, 1), (states, inputs), (1, inputs)]
         ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
         self._cuts = [
@@ -373,6 +385,10 @@ class ARMA(Autoregression):
     ('phi1', 'phi2', 'theta1', 'q', 'mean')
     """
 
+    p: int
+    q: int
+    noise: bool
+
     def __init__(self, p: int, q: int, *, noise: bool = False, mean: bool = True) -> None:
         self._compose(as_order(p, "p", least=0), as_order(q, "q", least=0), noise, 0, mean)
 
@@ -476,10 +492,14 @@ class ARX(Autoregression):
     ('phi1', 'phi2', 'q', 'b1.1', 'b1.2', 'b2.1', 'b2.2')
     """
 
+    noise: bool
+
+    lags: int
+
     def __init__(
         self, order: int, inputs: int = 1, *, lags: int = 1, noise: bool = False, mean: bool = False
     ) -> None:
-        self.p = as_order(order, "the order", least=1)
+        self.p: int = as_order(order, "the order", least=1)
         columns, self.lags = as_order(inputs, "inputs", least=1), as_order(lags, "lags", least=1)
         self.noise, mean = as_flag(noise, "noise"), as_flag(mean, "mean")
         n = max(self.p, self.lags)
@@ -546,6 +566,10 @@ class Structural(AffineFamily):
     level_{k+1} = level_k + slope_k + N(0, q_level) ,   slope_{k+1} = slope_k + N(0, q_slope)
     season_{k+1} = −(season_k + … + season_{k−S+2}) + N(0, q_season)
     """
+
+    slope: bool
+    period: int
+    noise: bool
 
     def __init__(self, *, slope: bool, period: int, noise: bool) -> None:
         self.slope, self.period, self.noise = slope, period, as_flag(noise, "noise")
@@ -637,7 +661,10 @@ class CustomFamily(Family):
     CustomFamily(a, q)
     """
 
-    searches = len(AROUND)  # nothing says which start is good
+    measurements: int
+    columns: int
+
+    searches: int = len(AROUND)  # nothing says which start is good
 
     def __init__(
         self, function: Callable[[Array], StateSpace], start: Mapping[str, float],
@@ -657,7 +684,7 @@ class CustomFamily(Family):
         free = ~self.transformed & (first != 0)
         self.unit[free] = np.abs(first[free])
         self._first, system = self.working(first), self.system(first)
-        self.readings, self.columns = system.readings, system.inputs
+        self.measurements, self.columns = system.measurements, system.inputs
         self._shapes = [part.shape for part in system.matrices]
 
     def __repr__(self) -> str:
@@ -726,7 +753,7 @@ class CustomFamily(Family):
 
     def least_steps(self) -> int:
         unknown = self.size + int(self.matrices(self._first).diffuse.shape[1])
-        return math.ceil(unknown / self.readings) + 1
+        return math.ceil(unknown / self.measurements) + 1
 
 
 # --- families by name ---

@@ -259,7 +259,7 @@ def _batch(
 ) -> tuple[Batch, Array]:  # fmt: skip
     matrices, K, first = system.matrices, every.shape[1], 0 if state is None else state.step
     plan = plan_of(
-        level, system.readings, given.missing, varying=matrices.varying, start=first,
+        level, system.measurements, given.missing, varying=matrices.varying, start=first,
         unit=given.unit,
     )  # fmt: skip
     steps = steps_of(matrices, plan)
@@ -350,6 +350,11 @@ class PrivateKalman(Estimated):
     [[0.6]]
     """
 
+    system: StateSpace
+    level: StreamLevel
+    log_likelihood: float
+    simulated: bool
+
     def __init__(self, system: StateSpace, level: Level, *, lag: int | None = None) -> None:
         self.system, self.level = system, level_of(level, system)
         self._lag = None if lag is None else as_count(lag, "lag", least=0)
@@ -359,7 +364,7 @@ class PrivateKalman(Estimated):
                 "stream."
             )
         matrices, absent = system.matrices, np.zeros(1, dtype=bool)
-        plan = plan_of(self.level, system.readings, absent, varying=matrices.varying)
+        plan = plan_of(self.level, system.measurements, absent, varying=matrices.varying)
         self._state = first_state(system, steps_of(matrices, plan))
         self._past: list[tuple[KalmanState, Release, Array]] = []  # inputs of each release
         self.log_likelihood = 0.0
@@ -404,7 +409,7 @@ class PrivateKalman(Estimated):
             and release.start == state.step > self.level.reach
             and state.open is None
             and release.fingerprint == self.level.fingerprint
-            and release.values.shape == (self.system.readings,)
+            and release.values.shape == (self.system.measurements,)
             and release.values.dtype == np.float64
         )
 
@@ -414,7 +419,7 @@ class PrivateKalman(Estimated):
         unit = 1.0 / math.sqrt(release.unit_variance)
         if self._kept is None or self._kept[0] != unit:
             plan = plan_of(
-                self.level, system.readings, np.zeros(1, dtype=bool), varying=False,
+                self.level, system.measurements, np.zeros(1, dtype=bool), varying=False,
                 start=state.step, unit=unit,
             )  # fmt: skip
             own = steps_of(system.matrices, plan)

@@ -56,7 +56,7 @@ def fit(
     """
     width = 0 if inputs is None or np.ndim(inputs) == 0 else (*np.shape(inputs), 1)[1]
     family = as_family(family, inputs=width)
-    given = data_of(level, release, inputs, family.readings)
+    given = data_of(level, release, inputs, family.measurements)
     data = [own._replace(inputs=family.regressors(own.inputs)) for own in given]
     _require_steps(family, data)
     shown = exposure(data[0].level, data[0].steps)

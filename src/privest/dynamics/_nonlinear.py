@@ -57,9 +57,9 @@ class _Function(NamedTuple):
 class NonlinearStateSpace:
     """x_{k+1} = f(x_k, u_k) + w_k ,   y_k = h(x_k, u_k) + v_k ,   x_0 ~ N(mean0, cov0).
 
-    `transition` f and `reading` h take a state (n,), and with `inputs` p > 0 a public input (p,);
-    their Jacobians by x are found by differences, or given. All must be defined at mean0 and an
-    input of zeros. Q, R, cov0 as for StateSpace.
+    `transition` f and `measurement` h take a state (n,), and with `inputs` p > 0 a public input
+    (p,); their Jacobians by x are found by differences, or given. All must be defined at mean0 and
+    an input of zeros. Q, R, cov0 as for StateSpace.
 
     >>> pendulum = NonlinearStateSpace(
     ...     lambda x: [x[0] + 0.1 * x[1], x[1] - 0.1 * np.sin(x[0])], lambda x: [np.sin(x[0])],
@@ -68,24 +68,30 @@ class NonlinearStateSpace:
     NonlinearStateSpace(2 states, 1 measurement per step)
     """
 
+    inputs: int
+    states: int
+    measurements: int
+
     def __init__(
-        self, transition: Map, reading: Map, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike,
+        self, transition: Map, measurement: Map, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike,
         cov0: ArrayLike, *, transition_jacobian: Map | None = None,
-        reading_jacobian: Map | None = None, inputs: int = 0,
+        measurement_jacobian: Map | None = None, inputs: int = 0,
     ) -> None:  # fmt: skip
         start = as_array(mean0, "mean0", ndim=1)
         self.inputs, n = as_count(inputs, "inputs", least=0), len(start)
-        self.f = _Function("f", transition, transition_jacobian, self.inputs > 0)
-        self.h = _Function("h", reading, reading_jacobian, self.inputs > 0)
+        self.f: _Function = _Function("f", transition, transition_jacobian, self.inputs > 0)
+        self.h: _Function = _Function("h", measurement, measurement_jacobian, self.inputs > 0)
         none = np.zeros(self.inputs)
         moved, seen = self.f.value(start, none), self.h.value(start, none)
         if moved.shape != (n,):
             raise InvalidInput(f"f must return {n} states; it returned shape {moved.shape}.")
         # A linear system at the start checks Q, R and cov0 once.
-        self.frame = StateSpace(np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0)
+        self.frame: StateSpace = StateSpace(
+            np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0
+        )
         if self.frame.steps is not None:
             raise InvalidInput("Q and R of a nonlinear system have no time axis.")
-        self.states, self.readings = n, len(seen)
+        self.states, self.measurements = n, len(seen)
 
     def linearised(self, states: ArrayLike, *, inputs: ArrayLike | None = None) -> StateSpace:
         path = as_array(states, "the trajectory", ndim=2)
@@ -101,7 +107,9 @@ class NonlinearStateSpace:
 
     def __repr__(self) -> str:
         inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
-        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'measurement')} per step"
+        size = (
+            f"{plural(self.states, 'state')}, {plural(self.measurements, 'measurement')} per step"
+        )
         return f"NonlinearStateSpace({size}{inputs})"
 
 
@@ -180,7 +188,7 @@ def _step(
 ) -> _Step:  # fmt: skip
     """From the state before, its input `before` (None: this is step 0), rows and values shown."""
     mean, factor = state
-    n, m, frame = system.states, system.readings, system.frame.matrices
+    n, m, frame = system.states, system.measurements, system.frame.matrices
     later: Array = np.eye(n)
     lost: Array = np.zeros((n, n))
     if before is not None:
@@ -240,10 +248,10 @@ def filter(
     as_choice(method, METHODS, "method")
     if method == "kalman":
         linear = as_system(system)
-        wanted = level_of_release(release, level, linear.readings)
+        wanted = level_of_release(release, level, linear.measurements)
         return filter_linear(linear, wanted, release, inputs)
     curved = _require_nonlinear(system)
-    wanted = level_of_release(release, level, curved.readings)
+    wanted = level_of_release(release, level, curved.measurements)
     return _filtered(RULES[method], curved, wanted, release, inputs)
 
 
@@ -251,7 +259,7 @@ def _filtered(
     rule: Rule, system: NonlinearStateSpace, wanted: StreamLevel,
     release: Release, inputs: ArrayLike | None,
 ) -> StateEstimate:  # fmt: skip
-    frame, m = system.frame, system.readings
+    frame, m = system.frame, system.measurements
     if wanted.reach:
         raise InvalidInput("Filters of nonlinear systems need a level that does not look back.")
     given = given_values(release, wanted)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
@@ -338,7 +338,7 @@ class ParameterBound(GivenBound):
     classical: from the measurements themselves. exposure: λmax(S̄).
     """
 
-    FIELDS = (*GivenBound.FIELDS, "exposure")
+    FIELDS: ClassVar[tuple[str, ...]] = (*GivenBound.FIELDS, "exposure")
 
     def __init__(
         self, names: tuple[str, ...], covariance: Array, classical: Array, exposure: float
@@ -369,12 +369,12 @@ def parameter_bound(
     flags = np.zeros(count, dtype=bool)
     if missing is not None:
         flags = as_flags(missing, "missing", ((count,),))
-    wanted = as_stream_level(level, measurements=model.readings)
+    wanted = as_stream_level(level, measurements=model.measurements)
     if wanted.steps is not None and wanted.steps < count:
         raise InvalidInput(f"The level has {wanted.steps} steps; asked for {count}.")
     shown = exposure(wanted, count)
     require_level(shown)
-    zeros = np.zeros((count, model.readings, 1))
+    zeros = np.zeros((count, model.measurements, 1))
     data = [Data(zeros, flags, wanted, 1.0, model.regressors(u), simulated=False)]
     private, classical = (
         exact_bound(model, t, data, np.zeros(model.size, dtype=bool), private=private, planned=True)

@@ -20,7 +20,7 @@ Level = StreamLevel | PrivacyLevel | ArrayLike  # what every call for a level ta
 
 
 def level_of(level: Level, system: StateSpace) -> StreamLevel:
-    return as_stream_level(level, measurements=as_system(system).readings)
+    return as_stream_level(level, measurements=as_system(system).measurements)
 
 
 def level_of_release(release: Release, level: Level | None, measurements: int) -> StreamLevel:
@@ -49,7 +49,7 @@ def asked(
         count = system.require_steps(steps)
     if missing is None:
         return wanted, count, np.zeros(count, dtype=bool)
-    flags = as_flags(missing, "missing", ((count,), (count, system.readings)))
+    flags = as_flags(missing, "missing", ((count,), (count, system.measurements)))
     return wanted, count, as_seen(wanted, flags)
 
 
@@ -173,10 +173,10 @@ class Data(_DataFields):
 
 def data_of(
     level: Level | None, release: Release, inputs: ArrayLike | None,
-    readings: int,
+    measurements: int,
 ) -> list[Data]:  # fmt: skip
     """The data of a release: one entry for each pattern of missing steps, if it shows something."""
-    wanted = level_of_release(release, level, readings)
+    wanted = level_of_release(release, level, measurements)
     many = isinstance(release, Release) and release.values.ndim == 3
     found = []
     for part in [part for _, part in release.by_pattern()] if many else [release]:

@@ -48,6 +48,9 @@ class StateSpace:
     StateSpace(2 states, 1 measurement per step)
     """
 
+    mean0: Array
+    cov0: Array
+
     def __init__(
         self, A: ArrayLike, C: ArrayLike, Q: ArrayLike, R: ArrayLike, mean0: ArrayLike = 0.0,
         cov0: ArrayLike | None = None, *, B: ArrayLike | None = None, D: ArrayLike | None = None,
@@ -56,7 +59,7 @@ class StateSpace:
         self.A = _square(A, "A")
         n = self.states
         self.C = _matrices(C, "C", columns=n)
-        m = self.readings
+        m = self.measurements
         self.Q = _covariances(Q, "Q", n)
         self.R = _covariances(R, "R", m)
         self.mean0, self.cov0 = _start(mean0, 0.0 if cov0 is None and diffuse is True else cov0, n)
@@ -67,8 +70,8 @@ class StateSpace:
                 f"B and D must have one column for each input; received {self.B.shape} and "
                 f"{self.D.shape}."
             )
-        self.diffuse = _diffuse_columns(diffuse, n)
-        self.steps = self._common_steps()
+        self.diffuse: Array | None = _diffuse_columns(diffuse, n)
+        self.steps: int | None = self._common_steps()
 
     @classmethod
     def from_continuous(
@@ -121,7 +124,7 @@ class StateSpace:
         return int(self.A.shape[-1])
 
     @property
-    def readings(self) -> int:
+    def measurements(self) -> int:
         """m, the measurements of one step."""
         return int(self.C.shape[-2])
 
@@ -133,7 +136,7 @@ class StateSpace:
 
     @cached_property
     def matrices(self) -> Matrices:
-        n, m, p = self.states, self.readings, self.inputs
+        n, m, p = self.states, self.measurements, self.inputs
         return Matrices(
             self.A, self.C, self.Q, self.R, self.mean0, self.cov0,
             np.zeros((n, p)) if self.B is None else self.B,
@@ -157,7 +160,7 @@ class StateSpace:
         source, steps = as_generator(rng), self.require_steps(steps)
         u = known_inputs(inputs, steps, self.inputs)
         count = as_count(1 if trials is None else trials, "trials", least=1)
-        n, m, own = self.states, self.readings, self.matrices
+        n, m, own = self.states, self.measurements, self.matrices
         states, seen = np.empty((count, steps, n)), np.empty((count, steps, m))
         now = self.mean0 + source.standard_normal((count, n)) @ own.root0.T
         w = source.standard_normal((steps, count, n))
@@ -195,7 +198,9 @@ class StateSpace:
         start = "" if self.diffuse is None else ", diffuse start"
         axis = "" if self.steps is None else f", {plural(self.steps, 'step')}"
         inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
-        size = f"{plural(self.states, 'state')}, {plural(self.readings, 'measurement')} per step"
+        size = (
+            f"{plural(self.states, 'state')}, {plural(self.measurements, 'measurement')} per step"
+        )
         return f"StateSpace({size}{inputs}{axis}{start})"
 
 
@@ -255,7 +260,7 @@ def _matrices(
     if np.abs(array).max(initial=0.0) > 1.0 / SQUARED:
         raise InvalidInput(
             f"{name} has entries beyond {1 / SQUARED:g}, whose squares leave the range of numbers: "
-            "state states or readings in other units."
+            "state states or measurements in other units."
         )
     array = array.reshape(1, 1) if array.ndim == 0 else array
     for wanted, found, word in zip((rows, columns), array.shape[-2:], ("row", "column")):
@@ -287,7 +292,7 @@ def _covariances(value: ArrayLike, name: str, size: int) -> Array:
     if far.any():
         raise InvalidInput(
             f"{name} has a variance of {variances[far].flat[0]:.1g}, beyond the range in which "
-            "covariances can be computed: state states or readings in other units."
+            "covariances can be computed: state states or measurements in other units."
         )
     psd(array, name)
     return array / 2 + array.swapaxes(-1, -2) / 2  # a sum first could overflow
@@ -347,7 +352,7 @@ def _over_gaps(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
     if not finite.all():
         raise NumericalFailure(
             f"Over a gap of {gaps[~finite].min():.6g} the state leaves the range of numbers: F is "
-            "not stable. State the time in other units, or put readings (missing ones) in between."
+            "not stable. State the time in other units, or put missing measurements in between."
         )
     return np.eye(n) + E, Q, integral / unit
 
@@ -367,15 +372,15 @@ def _gaps(times: ArrayLike | None, step: float | None) -> Array:
     after = None if step is None else as_positive(step, "step")
     if times is None:
         if after is None:
-            raise InvalidInput("give the times of the readings, or the step between them.")
+            raise InvalidInput("give the times of the measurements, or the step between them.")
         return np.array([after])
     when = as_array(times, "times", ndim=1)
     gaps = np.diff(when)
     if (gaps <= 0).any():
         k = int(np.argmax(gaps <= 0))
         raise InvalidInput(
-            f"times must increase: that of reading {k + 1} ({when[k + 1]:.6g}) is not after that "
-            f"of reading {k} ({when[k]:.6g})."
+            f"times must increase: that of measurement {k + 1} ({when[k + 1]:.6g}) is not "
+            f"after that of measurement {k} ({when[k]:.6g})."
         )
     if after is None and len(when) < 2:
         raise InvalidInput("times must be at least two, or give the step that follows them.")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from privest.estimator._rls import PrivateRLS as PrivateRLS
     from privest.estimator.likelihood._clipped import clipped_moments as clipped_moments
     from privest.estimator.result import Estimate as Estimate
+    from privest.estimator.result import Prediction, WaldTest
 else:
     __getattr__ = lazy(__name__, {
         "_clipped": "ClippedResult ClippedRows estimate_clipped",
@@ -25,7 +26,7 @@ else:
         "_mle": "maximum_likelihood",
         "_rls": "PrivateRLS",
         "likelihood._clipped": "clipped_moments",
-        "result": "Estimate",
+        "result": "Estimate Prediction WaldTest",
     })  # fmt: skip
 
-__all__ = ["ClippingCost", "clipping_cost"]
+__all__ = ["ClippingCost", "Prediction", "WaldTest", "clipping_cost"]

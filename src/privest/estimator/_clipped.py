@@ -125,14 +125,14 @@ class ClippedResult(Estimate):
     """θ̂ with cov θ̂ = J⁻¹, the inverse of the expected information at θ̂.
 
     bound           `thm:crbound` without clipping: `efficiency` is what clipping leaves of it.
-    readings        rows used; `clipped` the share of them clipped by the model at θ̂.
+    measurements    rows used; `clipped` the share of them clipped by the model at θ̂.
 
     Where σ² was estimated (0 at the end of its range):
     noise_error     the standard error of σ̂².
     added           the mean variance of the privacy noise on a measurement.
     """
 
-    readings: int
+    measurements: int
     clipped: float
     log_likelihood: float
     noise_variance: float | None = None
@@ -153,8 +153,8 @@ class ClippedResult(Estimate):
 
 
 VARIANCE_HIDDEN = (
-    "the release does not tell the noise variance of the readings: it may be so large that most of "
-    "them are clipped. State the noise variance, or release with a wider range or at a higher "
+    "the release does not tell the measurement noise variance: it may be so large that most "
+    "values are clipped. State the noise variance, or release with a wider range or at a higher "
     "level."
 )
 
@@ -181,14 +181,14 @@ def estimate_clipped(
     if not variance_known and at[-1] >= sums.bounds[1][-1]:
         raise NotIdentifiable(VARIANCE_HIDDEN)
     expected = sums.expected(at)
-    share = expected.clipped / sums.readings
+    share = expected.clipped / sums.measurements
     n = sums.parameters
     root = np.linalg.inv(np.linalg.cholesky(expected.plain))
     least = float(np.linalg.eigvalsh(root @ expected.information[:n, :n] @ root.T)[0])
     if not least > HIDDEN:
         raise NotIdentifiable(
             f"clipping leaves {max(least, 0.0):.1g} of the information about a combination of the "
-            f"coefficients ({100 * share:.3g} % of the readings are clipped): it cannot be "
+            f"coefficients ({100 * share:.3g} % of the measurements are clipped): it cannot be "
             "estimated from this release. A wider range is needed."
         )
     if left > (TOLERANCE if variance_known else ENOUGH) ** 2:
@@ -201,11 +201,11 @@ def estimate_clipped(
         "value": sums.back @ at[:n],
         "bound": sums.turned(np.linalg.inv(expected.plain)),
         "names": names,
-        "readings": sums.readings,
+        "measurements": sums.measurements,
         "clipped": share,
         "log_likelihood": point.log_likelihood,
     }
-    classical, method = np.linalg.inv(expected.shape), "maximum likelihood of clipped readings"
+    classical, method = np.linalg.inv(expected.shape), "maximum likelihood of clipped measurements"
     if variance_known:
         covariance = sums.turned(np.linalg.inv(expected.information[:n, :n]))
         return ClippedResult(
@@ -217,7 +217,7 @@ def estimate_clipped(
         **common,
         covariance=joint[:n, :n],
         classical=variance * sums.turned(classical),
-        degrees_of_freedom=float(sums.readings - n),
+        degrees_of_freedom=float(sums.measurements - n),
         method=f"{method}, noise variance from the release",
         noise_variance=variance,
         noise_error=math.sqrt(joint[n, n]),
@@ -252,7 +252,7 @@ class _Sums:
         count, n = H.shape
         if not count:
             raise InvalidInput("the release has no rows with a measurement.")
-        self.readings, self.parameters, added = count, n, noise / level
+        self.measurements, self.parameters, added = count, n, noise / level
         sums = RunningLeastSquares(n, rounding(n))
         weight = np.reshape(1 / np.sqrt(added + shape if known else added), (-1, 1))
         sums.add(np.asfortranarray(np.column_stack([H, z]) * weight))
@@ -265,9 +265,9 @@ class _Sums:
         side = _side(z, added, low, high)
         if side is not None and _one_sided(H):
             raise NotIdentifiable(
-                f"all readings may lie {side} the range, as far as this release can tell. How far "
-                "is not in it, so that there is no estimate with a finite interval. Release with a "
-                "wider public range."
+                f"all measurements may lie {side} the range, as far as this release can tell. "
+                "How far is not in it, so that there is no estimate with a finite interval. "
+                "Release with a wider public range."
             )
         self.added = float(np.mean(added / shape))
         self.back = np.linalg.inv(np.triu(sums.triangle[:n, :n]))
@@ -359,8 +359,8 @@ class _Sums:
             for sums, per in ((found.plain, own + 1 / level), (found.shape, shape)):
                 sums += unit.T @ (np.broadcast_to(1 / per, z.shape)[:, None] * unit)
             found.clipped += float(share.sum())
-        left = max(self.readings - n, 0)
-        found.information[n, n] *= left / self.readings  # as many as σ̂² has degrees of freedom
+        left = max(self.measurements - n, 0)
+        found.information[n, n] *= left / self.measurements  # as many as σ̂² has degrees of freedom
         found.information[n, :n] = found.information[:n, n]
         return found
 

@@ -130,7 +130,7 @@ def cost_of_rows(
     values, vectors = np.linalg.eigh(information)
     if not values[0] > 0:
         raise NotIdentifiable(
-            f"with {100 * share / count:.3g} % of the readings clipped nothing is left of a "
+            f"with {100 * share / count:.3g} % of the measurements clipped nothing is left of a "
             "combination of the coefficients: a wider range is needed."
         )
     plain, clipped = (
@@ -182,7 +182,9 @@ def cost_by_share(
     added, sd = 1 / as_scale(level, "level"), np.sqrt(as_scale(variance, "variance"))
     share = as_array(shares, "shares", ndim=1)
     if not share.size or not ((share > 0) & (share < 1)).all():
-        raise InvalidInput("shares of clipped readings lie between 0 and 1, at least one of them.")
+        raise InvalidInput(
+            "shares of clipped measurements lie between 0 and 1, at least one of them."
+        )
     noise, total = np.sqrt(added) / sd, 1 + added / sd**2
     # In units of σ, the end at 0, the mean at x.
     one, both = -scipy.special.ndtri(share), -scipy.special.ndtri(share / 2)

@@ -96,7 +96,7 @@ def estimate_release(
     where = as_backend(backend)
     require_here(values, where, "z")
     z = as_array(where.host(values), "z", ndim=(1, 2))
-    outputs = getattr(mechanism, "outputs", model.readings)
+    outputs = getattr(mechanism, "outputs", model.measurements)
     if z.shape[-1] != outputs:
         raise InvalidInput(f"z has {z.shape[-1]} entries; the mechanism has {outputs}.")
     if isinstance(mechanism, GaussianMechanism) and mechanism.ends is not None and z.ndim == 1:
@@ -150,7 +150,7 @@ def observation(mechanism: object, model: LinearModel, grid: float = 0.0) -> Obs
 
 @observation.register
 def _channel(channel: Channel, model: LinearModel, grid: float = 0.0) -> Observation:
-    return _componentwise(Componentwise(channel, measurements=model.readings), model, grid)
+    return _componentwise(Componentwise(channel, measurements=model.measurements), model, grid)
 
 
 @observation.register
@@ -160,7 +160,7 @@ def _componentwise(mechanism: Componentwise, model: LinearModel, grid: float = 0
     A = mechanism.matrix
     G, shift = model.matrix, mean
     if A is not None:
-        G, shift = A @ G, A @ np.broadcast_to(mean, (model.readings,))
+        G, shift = A @ G, A @ np.broadcast_to(mean, (model.measurements,))
     offset = shift + mechanism.offset
     if A is None and sigma.pointwise is not None:
         return _by_channel(mechanism, G, sigma.diagonal() + more, offset)
@@ -190,7 +190,7 @@ def _by_channel(
         raise InvalidInput(
             f"{int((variance <= 0).sum())} of {mechanism.outputs} inputs of the channels have no "
             "measurement noise: the likelihoods here smooth p(z|y) with a variance > 0. Leave "
-            "those outputs out, or give their readings noise."
+            "those outputs out, or give their measurements noise."
         )
     spread: ArrayLike = float(variance[0]) if (variance == variance[0]).all() else variance
     plain = Componentwise(mechanism.common or mechanism.channels, measurements=mechanism.outputs)
@@ -212,7 +212,9 @@ def _gaussian_mechanism(
     deviation = math.sqrt(1.0 + extra_variance(grid))
     kernel = whitening(level, sigma.scaled(1.0 / deviation**2) if grid else sigma)
     shown = level.informative()
-    offset = kernel.rows(np.broadcast_to(mean, (model.readings,))[:, None].astype(float))[shown, 0]
+    offset = kernel.rows(np.broadcast_to(mean, (model.measurements,))[:, None].astype(float))[
+        shown, 0
+    ]
 
     def read(z: Array) -> Array:
         full = np.zeros((mechanism.measurements, len(z)))
@@ -236,7 +238,7 @@ def _clipped_coordinates(
     sigma, mean = _gaussian(mechanism.measurements, model)
     level = mechanism.level.for_size(mechanism.measurements)
     shown = level.informative()
-    offset = np.broadcast_to(mean, (model.readings,))[:, None].astype(float)
+    offset = np.broadcast_to(mean, (model.measurements,))[:, None].astype(float)
     variance: Array
     if level.pointwise is not None and sigma.pointwise is not None:
         variance = (level.diagonal() * sigma.diagonal())[shown]
@@ -246,7 +248,7 @@ def _clipped_coordinates(
     if not (variance > 0).all():
         raise InvalidInput(
             "some coordinates of Lᵀy have no measurement noise: the likelihood of what was clipped "
-            "needs a variance > 0. Give their readings noise."
+            "needs a variance > 0. Give their measurements noise."
         )
     assert mechanism.ends is not None
     G, moved = (level.factor_rows(right)[shown] for right in (model.matrix, offset))
@@ -264,17 +266,17 @@ def _rotated(
     )
 
 
-def _gaussian(readings: int, model: LinearModel) -> tuple[PSD, Array | float]:
-    if readings != model.readings:
+def _gaussian(measurements: int, model: LinearModel) -> tuple[PSD, Array | float]:
+    if measurements != model.measurements:
         raise InvalidInput(
-            f"the mechanism is for {readings} readings; the model has {model.readings}."
+            f"the mechanism is for {measurements} measurements; the model has {model.measurements}."
         )
     if not model.noise.gaussian:
         raise InvalidInput(
             "the likelihoods here are for Gaussian measurement noise w; the model has "
             f"{model.noise!r}."
         )
-    return model.covariance, model.noise.expectation(model.readings)
+    return model.covariance, model.noise.expectation(model.measurements)
 
 
 def _congruence(A: Array | None, sigma: PSD) -> Array:

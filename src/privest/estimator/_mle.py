@@ -97,10 +97,10 @@ def _releases(z: ArrayLike, H: Array, likelihood: Likelihood, own: Backend) -> A
     else:
         releases = np.atleast_2d(as_array(z, "z", ndim=(1, 2)))
     if releases.shape[1] != len(H):
-        raise InvalidInput(f"z has {releases.shape[1]} readings and H {len(H)} rows.")
+        raise InvalidInput(f"z has {releases.shape[1]} measurements and H {len(H)} rows.")
     if likelihood.variance.ndim and likelihood.variance.size != len(H):
         raise InvalidInput(
-            f"the likelihood is for {likelihood.variance.size} readings; H has {len(H)} rows."
+            f"the likelihood is for {likelihood.variance.size} measurements; H has {len(H)} rows."
         )
     if not len(releases):
         raise InvalidInput("z has no trials.")
@@ -108,8 +108,8 @@ def _releases(z: ArrayLike, H: Array, likelihood: Likelihood, own: Backend) -> A
     if impossible:
         raise InvalidInput(
             f"{impossible} of {len(releases)} trials hold a release that the mechanism cannot give "
-            "(its probability is 0 for every reading: 0 from a ratio, or a number off the grid of "
-            "a quantiser). Pass the releases as they came, unrounded and unscaled."
+            "(its probability is 0 for every measurement: 0 from a ratio, or a number off the grid "
+            "of a quantiser). Pass the releases as they came, unrounded and unscaled."
         )
     return releases
 

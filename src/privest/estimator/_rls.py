@@ -40,12 +40,12 @@ from privest.estimator.inference._errors import (
 from privest.estimator.result import Estimate
 from privest.linalg.running import RunningLeastSquares, require_squares, tall_triangle
 from privest.linalg.tolerances import LARGEST_ROOT, rank_tolerance
-from privest.noise import Noise, as_joint
+from privest.noise import JointNoise, Noise, as_joint
 from privest.privacy import PrivacyLevel, StreamLevel, as_stream_level
 from privest.reading import state_array, state_count
 from privest.release import Release
 
-FACTS = ("steps", "readings", "simulated", "_alike", "_gaussian", "_largest")  # beside the sums
+FACTS = ("steps", "measurements", "simulated", "_alike", "_gaussian", "_largest")  # beside the sums
 
 
 class PrivateRLS:
@@ -72,6 +72,10 @@ class PrivateRLS:
     (3, [[0.166666666667]])
     """
 
+    steps: int
+    measurements: int
+    simulated: bool
+
     def __init__(
         self,
         level: StreamLevel | PrivacyLevel | float,
@@ -80,17 +84,17 @@ class PrivateRLS:
         *,
         classical: bool = False,
     ) -> None:
-        self.level = as_stream_level(level)
+        self.level: StreamLevel = as_stream_level(level)
         classical = as_flag(classical, "classical")
-        self.parameters = as_count(parameters, "parameters", least=1)
-        self.noise = as_joint(noise)
+        self.parameters: int = as_count(parameters, "parameters", least=1)
+        self.noise: JointNoise = as_joint(noise)
         block = self.level.block
         if self.noise.size not in (None, block):
             raise InvalidInput(
                 f"The noise has {self.noise.size} components; a step of this stream has "
-                f"{'a changing number of' if block is None else block} readings."
+                f"{'a changing number of' if block is None else block} measurements."
             )
-        self.steps, self.readings = 0, 0
+        self.steps, self.measurements = 0, 0
         self.simulated = False  # whether some release was
         self._largest: float | None = None  # variance of the noise of the releases so far
         widest = block or max(self.level.sizes_between(0, self.level.steps or 0))
@@ -99,12 +103,12 @@ class PrivateRLS:
         # H in units of its noise, for Σ_CR.
         self._open = RunningLeastSquares(self.parameters, tolerance) if classical else None
         self._rows = StepRows(self.level, self.parameters + 1, widest)
-        # One reading a step, U = 0: a row of numbers, without the machinery.
+        # One measurement a step, U = 0: a row of numbers, without the machinery.
         self._one: tuple[float, float] | None = None
         if self.level.form == "independent" and block == 1:
             variance, mean = self.noise.covariance(1).diagonal(), self.noise.expectation(1)
             self._one = (float(variance[0]), float(np.ravel(mean)[0]))
-        # Whether all readings had one level and one law: their covariances are multiples of one.
+        # Whether all measurements had one level and one law: covariances are multiples of one.
         self._alike = self._one is not None and self.level.steps is None
         self._gaussian = self.noise.gaussian
         self._work = np.empty((1, self.parameters + 1))
@@ -142,8 +146,8 @@ class PrivateRLS:
         self._alike &= noise is None
         self._gaussian &= law.gaussian
         self.steps += release.steps
-        self.readings += len(release.values)
-        self._rows.readings = self.readings
+        self.measurements += len(release.values)
+        self._rows.measurements = self.measurements
         self._see(release)
 
     @contextmanager
@@ -159,7 +163,7 @@ class PrivateRLS:
             vars(self).update(facts)
             for part, mark in zip(parts, marks):
                 part.rollback(mark)
-            self._rows.readings = self.readings
+            self._rows.measurements = self.measurements
             raise
 
     def _update_one(self, release: Release, rows: ArrayLike) -> None:
@@ -177,7 +181,7 @@ class PrivateRLS:
                 self._open.add(np.append(h, 0.0)[None] / math.sqrt(floor))
             self._fit.add_row(work)
         self.steps = k + 1
-        self.readings += 1
+        self.measurements += 1
         self._see(release)
 
     def _whiten_one(self, release: Release, h: Array) -> None:
@@ -228,13 +232,13 @@ class PrivateRLS:
         variance = steps.floor.pointwise
         if variance is None or not np.all(np.asarray(variance) > 0):
             raise InvalidInput(
-                "classical=True is for noise that is independent between readings, none of them "
-                "without noise; `bound` takes any."
+                "classical=True is for noise that is independent between measurements and nowhere "
+                "zero; `bound` takes any."
             )
         weight = 1.0 / np.sqrt(variance)
         if steps.absent is not None:
             weight = weight * ~steps.absent
-        # With any readings: only the part of H is wanted.
+        # With any measurements: only the part of H is wanted.
         return tall_triangle(H, steps.values, weight, weight, 0.0)
 
     def _require_whole(self, release: Release) -> None:
@@ -431,7 +435,7 @@ class PrivateRLS:
         """State for the next steps, as arrays; public: made of releases only."""
         result: dict[str, AnyArray] = {
             "steps": np.array(self.steps),
-            "readings": np.array(self.readings),
+            "readings": np.array(self.measurements),
             "facts": np.array([self.simulated, self._alike, self._gaussian]),
             "noise": np.array([self._largest or 0.0]),
         }
@@ -451,10 +455,12 @@ class PrivateRLS:
             raise
 
     def _take(self, state: Mapping[str, AnyArray]) -> None:
-        steps, readings = state_count(state, "steps"), state_count(state, "readings")
-        if self.level.measurements_before(steps) != readings:
-            raise InvalidInput(f"{steps} steps at this level do not have {readings} readings.")
-        self.steps, self.readings = steps, readings
+        steps, measurements = state_count(state, "steps"), state_count(state, "readings")
+        if self.level.measurements_before(steps) != measurements:
+            raise InvalidInput(
+                f"{steps} steps at this level do not have {measurements} measurements."
+            )
+        self.steps, self.measurements = steps, measurements
         facts = state_array(state, "facts", (3,), "b")
         self.simulated, self._alike, self._gaussian = facts.tolist()
         largest = float(state_array(state, "noise", (1,))[0])
@@ -464,7 +470,7 @@ class PrivateRLS:
         self._fit.restore(under(state, "fit."))
         if self._open is not None:
             self._open.restore(under(state, "open."))
-        self._rows.readings = self.readings
+        self._rows.measurements = self.measurements
         self._rows.restore(state)
 
     def __copy__(self) -> PrivateRLS:
@@ -484,5 +490,5 @@ def _require_finite(scaled: float) -> None:
     if not math.isfinite(scaled):
         raise NumericalFailure(
             "the level times the variance of the noise is too large for a number: choose other "
-            "units of the readings."
+            "units of the measurements."
         )

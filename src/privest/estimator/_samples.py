@@ -109,14 +109,14 @@ def design(given: Array, intercept: bool) -> Array:
     return np.insert(given, 0, 1.0, axis=1) if intercept else given
 
 
-def readings_of(y: object, *, finite: bool) -> Array:
+def measurements_of(y: object, *, finite: bool) -> Array:
     """y as a vector; `finite`: refuse NaN, as scikit-learn does; else NaN and NA are missing."""
     if y is None:
         raise InvalidInput(
             "PrivateLinearRegression requires y to be passed, but the target y is None."
         )
     if isinstance(y, np.ma.MaskedArray) and finite:
-        raise InvalidInput("y is a masked array: drop the samples without a reading.")
+        raise InvalidInput("y is a masked array: drop the samples without a measurement.")
     if not finite:
         if hasattr(y, "isna") and hasattr(y, "to_numpy"):  # pandas, with its NA
             with suppress(TypeError, ValueError):
@@ -125,14 +125,14 @@ def readings_of(y: object, *, finite: bool) -> Array:
                 y = y.to_numpy(dtype=wide, na_value=np.nan)
         with suppress(InvalidInput):  # what is no array of numbers may still be a vector
             y = real_numbers(y)  # type: ignore[arg-type]
-    readings: Array | None = None
+    measurements: Array | None = None
     with suppress(TypeError, ValueError, OverflowError):  # and no context that quotes them
-        readings = column_or_1d(y, dtype=np.float64, warn=True)
-    if readings is None:
+        measurements = column_or_1d(y, dtype=np.float64, warn=True)
+    if measurements is None:
         raise InvalidInput("y must be a vector of real numbers, one a sample.")
     if finite:
-        assert_all_finite(readings, input_name="y")
-    return readings
+        assert_all_finite(measurements, input_name="y")
+    return measurements
 
 
 def as_weights(given: Array, weight: object) -> Array | None:

@@ -89,7 +89,7 @@ class Steps:
             return Blocks(np.broadcast_to(one.dense(), (steps, *one.dense().shape)))
         if size not in (None, total):
             raise InvalidInput(
-                f"The noise has {size} components; this release has {total} readings."
+                f"The noise has {size} components; this release has {total} measurements."
             )
         sigma = of(total)
         if isinstance(sigma, Blocks):
@@ -113,8 +113,8 @@ class StepRows:
 
     def __init__(self, level: StreamLevel, columns: int, widest: int) -> None:
         self.level = level
-        self.readings = 0
-        # Missing readings that later rows look back to: steps of the window, or all (dense).
+        self.measurements = 0
+        # Missing measurements that later rows look back to: steps of the window, or all (dense).
         self._window: Flags = np.zeros(0, dtype=bool)
         self._absent: Index = np.zeros(0, dtype=np.intp)
         self._rows: BandedAppend | DenseAppend | None = None
@@ -157,11 +157,11 @@ class StepRows:
         if steps.unit != 1.0:
             rows = steps.unit * rows
         if steps.absent is not None:
-            hidden = np.concatenate([hidden, np.flatnonzero(steps.absent) + self.readings])
+            hidden = np.concatenate([hidden, np.flatnonzero(steps.absent) + self.measurements])
         if len(hidden):
             rows = rows.copy()
             rows[:, hidden] = 0.0
-            rows[hidden[hidden >= self.readings] - self.readings] = 0.0
+            rows[hidden[hidden >= self.measurements] - self.measurements] = 0.0
         sigma = steps.covariance
         if self.level.block == 1 and sigma.pointwise is not None:
             return rows, np.sqrt(sigma.diagonal()), hidden
@@ -198,13 +198,13 @@ class StepRows:
         return own
 
     def restore(self, state: Mapping[str, AnyArray]) -> None:
-        """Restore a state, after `readings`; InvalidInput for one of other sizes."""
+        """Restore a state, after `measurements`; InvalidInput for one of other sizes."""
         window = state_array(state, "window", (len(self._window),), "b")
         absent = state_array(state, "absent", (None,), "i")
-        if (np.diff(absent, append=self.readings) <= 0).any():
-            raise InvalidInput("the state 'absent' must name readings so far, in their order.")
+        if (np.diff(absent, append=self.measurements) <= 0).any():
+            raise InvalidInput("the state 'absent' must name measurements so far, in their order.")
         if isinstance(self._rows, DenseAppend):
-            state_array(state, "rows.right", (self.readings, None))
+            state_array(state, "rows.right", (self.measurements, None))
         if self._rows is not None:
             self._rows.restore(under(state, "rows."))
         self._window, self._absent = window, absent

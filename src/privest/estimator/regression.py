@@ -36,7 +36,7 @@ try:
         clipped_samples,
         design,
         fit_samples,
-        readings_of,
+        measurements_of,
         released_samples,
     )
 except ModuleNotFoundError as missing:
@@ -108,6 +108,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     [[1.4, -0.6], [-0.6, 0.4]]
     """
 
+    result_: Estimate
+    covariance_: Array
+    bound_: Array | None
+    classical_: Array | None
+    efficiency_: float | None
+    noise_variance_: float
+    noise_upper_: float
+
     def __init__(
         self,
         level: float | PrivacyLevel | StreamLevel | None = None,
@@ -143,21 +151,21 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """
         self._require_account(source)
         form = as_choice(self.form, ("rows", "aggregate"), "form")
-        rows, readings = self._validated(X, y)
+        rows, measurements = self._validated(X, y)
         for name in RESULTS:
             self.__dict__.pop(name, None)
         if form == "aggregate":
-            return self._fit_sums(rows, readings, source, sample_weight)
+            return self._fit_sums(rows, measurements, source, sample_weight)
         if self.epsilon is not None:
             raise InvalidInput('epsilon is for form="aggregate": of rows state a level.')
         weight = as_weights(rows, sample_weight)
         if weight is not None:  # samples of weight 0 are missing: they are not released
-            readings = np.where(weight > 0, readings, np.nan)
+            measurements = np.where(weight > 0, measurements, np.nan)
         law = self._noise_law()
         given: Any = copy(self.level)  # its caches must not change a parameter of the estimator
-        level = as_stream_level(given, len(readings), measurements=1)
-        self._require_fitting(level, law, weight, readings)
-        release = self._released(level, readings, source)
+        level = as_stream_level(given, len(measurements), measurements=1)
+        self._require_fitting(level, law, weight, measurements)
+        release = self._released(level, measurements, source)
         self.n_samples_seen_ = release.steps
         rls = PrivateRLS(level, rows.shape[1], law or 0.0, classical=law is not None)
         rls.update(release, rows)
@@ -174,33 +182,40 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return self._conclude(rls.result(self._names()), known)
 
     def _require_fitting(
-        self, level: StreamLevel, law: Distribution | None, weight: Array | None, readings: Array
+        self,
+        level: StreamLevel,
+        law: Distribution | None,
+        weight: Array | None,
+        measurements: Array,
     ) -> None:
         """Refuse what `fit` has no estimate for, before anything is released."""
-        if level.steps is not None and level.steps < len(readings):
+        if level.steps is not None and level.steps < len(measurements):
             raise InvalidInput(
-                f"The level has {plural(level.steps, 'step')}; received {len(readings)} samples."
+                f"The level has {plural(level.steps, 'step')}; received "
+                f"{len(measurements)} samples."
             )
         if self.range is not None and weight is not None:
             raise InvalidInput(
                 "with a range sample_weight is not for it: errors of least squares do not hold for "
-                "clipped readings. Leave it out, or the range."
+                "clipped measurements. Leave it out, or the range."
             )
         if self.range is not None and not (law is None or as_joint(law).gaussian):
             raise InvalidInput(
-                "the likelihood of clipped readings is that of Gaussian noise: give noise as a "
+                "the likelihood of clipped measurements is that of Gaussian noise: give noise as a "
                 "variance, or no range."
             )
         plain = law is not None and weight is None
         if level.form != "independent" and (self.range is not None or not plain):
             raise InvalidInput(
-                "a level that looks back mixes readings: state the noise, without range "
+                "a level that looks back mixes measurements: state the noise, without range "
                 "and weights, or take one that does not look back."
             )
         if plain:
             return
-        own = np.broadcast_to(np.asarray(level.pointwise(0, len(readings)), float), len(readings))
-        shown = int(np.count_nonzero((own > 0) & ~np.isnan(readings)))
+        own = np.broadcast_to(
+            np.asarray(level.pointwise(0, len(measurements)), float), len(measurements)
+        )
+        shown = int(np.count_nonzero((own > 0) & ~np.isnan(measurements)))
         coefficients = len(self._names())
         if shown <= coefficients:
             raise InvalidInput(
@@ -210,7 +225,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             )
 
     def _fit_sums(
-        self, rows: Array, readings: Array, source: Source | None, weight: object
+        self, rows: Array, measurements: Array, source: Source | None, weight: object
     ) -> PrivateLinearRegression:
         """One aggregate release (`aggregate.release_sums`), charged first, and its estimate."""
         level, noise = self.level, self.noise
@@ -231,7 +246,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             promise = {"level": as_positive(level, "level")}  # type: ignore[arg-type]
         else:
             promise = {"mu": gdp.mu_of(self.epsilon, self.delta)}
-        shown, names, limits = ~np.isnan(readings), self._names(), Range(*ends)
+        shown, names, limits = ~np.isnan(measurements), self._names(), Range(*ends)
         kept, sums = FeatureRows(rows.shape[1], [rows[shown]]), RunningLeastSquares(rows.shape[1])
         for triangle in kept.map(partial(np.linalg.qr, mode="r")):
             sums.add_matrix(triangle)
@@ -247,7 +262,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         noises = (
             seeded(self.random_state, "sums", *names) if self.simulate else as_protected(source)
         )
-        drawn = release_sums(plan, kept.parts(readings[shown]), limits, own, noises)
+        drawn = release_sums(plan, kept.parts(measurements[shown]), limits, own, noises)
         variance, freedom = drawn.chosen()
         self.n_samples_seen_ = kept.count
         found = Estimate(
@@ -280,8 +295,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
 
     def _conclude(self, found: Estimate, noise: NoiseLimit) -> PrivateLinearRegression:
         self.result_, theta = found, found.value
-        self.intercept_ = float(theta[0]) if self.fit_intercept else 0.0
-        self.coef_ = theta[1:] if self.fit_intercept else theta
+        self.intercept_: float = float(theta[0]) if self.fit_intercept else 0.0
+        self.coef_: Array = theta[1:] if self.fit_intercept else theta
         self.covariance_, self.bound_ = found.covariance, found.bound
         self.classical_, self.efficiency_ = found.classical, found.efficiency
         self.noise_variance_, self.noise_upper_ = noise.variance, noise.upper
@@ -289,17 +304,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         self._growth = noise.growth
         return self
 
-    def _released(self, level: StreamLevel, readings: Array, source: Source | None) -> Release:
+    def _released(self, level: StreamLevel, measurements: Array, source: Source | None) -> Release:
         """Release y: charged to the account first."""
-        mechanism, count = StreamMechanism(level, range=self.range), len(readings)
+        mechanism, count = StreamMechanism(level, range=self.range), len(measurements)
         if self.simulate:
             made = seeded(self.random_state, "regression", level.fingerprint)
-            return mechanism.simulate(readings, made)
+            return mechanism.simulate(measurements, made)
         if self.account is not None:
             if not self.account.is_open:
                 self.account.open(Budget(level=cost_of(level).largest_level))
             self.account.spend(cost_of(level, start=0, stop=count), start=0, stop=count)
-        return mechanism.release(readings, source)
+        return mechanism.release(measurements, source)
 
     # --- using ----------------------------------------------------------------------------------
 
@@ -341,9 +356,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
     def _validated(self, X: object, y: object) -> tuple[Array, Array]:
         """[1, X] and y as floats, NaN where missing. No message shows an entry of y."""
         given: Array = validate_data(self, X, dtype=np.float64, order="C", reset=True)
-        readings = readings_of(y, finite=bool(self.simulate))
-        check_consistent_length(given, readings)
-        return design(given, as_flag(self.fit_intercept, "fit_intercept")), readings
+        measurements = measurements_of(y, finite=bool(self.simulate))
+        check_consistent_length(given, measurements)
+        return design(given, as_flag(self.fit_intercept, "fit_intercept")), measurements
 
     def _require_account(self, source: Source | None) -> None:
         """Refuse a release that nothing is charged for, and a simulation that would be charged."""

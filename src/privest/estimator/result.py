@@ -2,24 +2,91 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, AnyArray, Array, Flags, as_confidence
+from privest.arrays import (
+    CONFIDENCE,
+    AnyArray,
+    Array,
+    ArrayLike,
+    Flags,
+    as_array,
+    as_confidence,
+    as_nonnegative,
+)
 from privest.errors import InvalidInput
 from privest.records import (
     Estimated,
     Record,
     as_frame,
     decimals,
+    named_rows,
     plain,
+    quantile,
     standard_errors,
     text_table,
 )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prediction(Record):
+    """Means of the outcome at k rows.
+
+    value     (k,); `kind`: "mean", "median" (of an outcome modelled as its logarithm), "share".
+    interval  (k, 2): of the mean, at `confidence`.
+    prediction_interval
+              (k, 2): of one new value at each row, if residuals are normal with one variance. None:
+              that variance is not known.
+    """
+
+    value: Array
+    interval: Array
+    prediction_interval: Array | None = None
+    confidence: float = CONFIDENCE
+    kind: str = "mean"
+
+    def to_frame(self, library: str = "pandas") -> Any:  # noqa: ANN401
+        """A row for each row."""
+        columns = {self.kind: self.value, "low": self.interval[:, 0], "high": self.interval[:, 1]}
+        if self.prediction_interval is not None:
+            low, high = self.prediction_interval.T
+            columns |= {"new_low": low, "new_high": high}
+        return as_frame(columns, library)
+
+
+@dataclass(frozen=True)
+class WaldTest(Record):
+    """F = (Rθ̂ − r)ᵀ(RVRᵀ)⁻¹(Rθ̂ − r)/q; with infinite `degrees_of_freedom` q·F has χ²_q.
+
+    names     coefficients that are 0 under the hypothesis; empty for a matrix R.
+    restrictions
+              q, rows of R.
+    """
+
+    names: tuple[str, ...]
+    statistic: float
+    restrictions: int
+    degrees_of_freedom: float
+
+    DERIVED: ClassVar[tuple[str, ...]] = ("p_value",)
+
+    @property
+    def p_value(self) -> float:
+        q, freedom = self.restrictions, self.degrees_of_freedom
+        if math.isinf(freedom):
+            return float(scipy.special.chdtrc(q, q * self.statistic))
+        return float(scipy.special.fdtrc(q, freedom, self.statistic))
+
+    def __str__(self) -> str:
+        q, freedom = self.restrictions, self.degrees_of_freedom
+        kind = f"χ²/{q}" if math.isinf(freedom) else f"F({q}, {freedom:.4g})"
+        return f"{kind} = {self.statistic:.4g}, p = {self.p_value:.3g}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -141,35 +208,118 @@ class Estimate(Estimated, Record):
                 chance = 2 * scipy.special.stdtr(self.degrees_of_freedom, away)
         return np.asarray(chance)
 
-    def contrast(self, weights: Mapping[str, float]) -> Estimate:
-        """Σ w_j θ_j with its error; weights by name."""
-        w = np.zeros(len(self.names))
-        for name, weight in weights.items():
-            w[self._places([name])] = weight
-        label = " ".join(f"{weight:+g}·{name}" for name, weight in weights.items())
+    def contrast(self, weights: Mapping[str, float] | ArrayLike) -> Estimate:
+        """Σ w_j θ_j with its error; weights by name, or (n,) in the order of `names`."""
+        w = self._matrix(weights, absent=0.0)[0]
+        label = " ".join(f"{x:+g}·{name}" for x, name in zip(w, self.names) if x)
         covariance = np.reshape(w @ self._between(w != 0) @ w, (1, 1))
         return Estimate(
             value=np.array([w @ self.value]), covariance=covariance, names=(label,),
             simulated=self.simulated, degrees_of_freedom=self._fewest(w != 0), method=self.method,
         )  # fmt: skip
 
-    def wald(self, names: Sequence[str]) -> float:
-        """p-value of all of these θ_j = 0: θᵀV⁻¹θ by F (fewest degrees of freedom), or χ²."""
-        places = self._places(names)
-        which = np.isin(np.arange(len(self.names)), places)
-        covariance, theta = self._between(which)[np.ix_(which, which)], self.value[which]
-        statistic, q = float(theta @ np.linalg.solve(covariance, theta)), len(theta)
+    def wald_test(self, of: Sequence[str] | ArrayLike, value: ArrayLike = 0.0) -> WaldTest:
+        """Wald's test of Rθ = r: by F with the fewest degrees of freedom, or by χ².
+
+        of     names of coefficients; that of a category ("sex") is all of its coefficients; or R,
+               (q, n) or (n,), in the order of `names`.
+        value  r, a number or one for each row of R.
+        """
+        listed = list(of) if isinstance(of, Sequence) else []
+        if listed and all(isinstance(one, str) for one in listed):
+            places = self._places(listed)
+            R: Array = np.eye(len(self.names))[places]
+            said = tuple(self.names[k] for k in places)
+        else:
+            R, said = self._matrix(of), ()
+        which = (R != 0).any(axis=0)
+        off = R @ self.value - as_array(value, "value")
+        try:
+            statistic = float(off @ np.linalg.solve(R @ self._between(which) @ R.T, off)) / len(R)
+        except np.linalg.LinAlgError:
+            raise InvalidInput("the rows of R repeat each other: test fewer of them.") from None
         freedom = self._fewest(which)
-        if freedom is None or np.isinf(freedom):
-            return float(scipy.special.chdtrc(q, statistic))
-        return float(scipy.special.fdtrc(q, freedom, statistic / q))
+        return WaldTest(said, statistic, len(R), math.inf if freedom is None else freedom)
+
+    def compare(self, smaller: Estimate) -> WaldTest:
+        """Test of a smaller model of the same release: are the coefficients that it lacks all 0?"""
+        absent = [name for name in self.names if name not in smaller.names]
+        if not absent or not set(smaller.names) < set(self.names):
+            raise InvalidInput(
+                "a smaller model has some of these coefficients, and no others: "
+                f"{', '.join(self.names)}."
+            )
+        return self.wald_test(absent)
+
+    def predict(
+        self, rows: object, *, confidence: float = CONFIDENCE, noise: float | None = None
+    ) -> Prediction:
+        """hθ̂ at every row h, with its interval and that of one new measurement there.
+
+        rows   (k, n) or (n,), in the order of `names`; or values by name: {name: number or column},
+               a list of such rows, a frame.
+        noise  variance of a new measurement about its mean; None: no prediction interval.
+        """
+        return self._predicted(self._matrix(rows), confidence, noise)
+
+    def _predicted(
+        self, H: Array, confidence: float, noise: float | None, freedom: float = math.inf
+    ) -> Prediction:
+        """`freedom`: degrees of freedom of `noise`, where it is itself an estimate."""
+        middle, which = H @ self.value, (H != 0).any(axis=0)
+        variance = np.einsum("ki,ij,kj->k", H, self._between(which), H)
+        fewest = self._fewest(which)
+
+        def around(variance: Array, freedom: float | None) -> Array:
+            half = quantile(confidence, freedom) * np.sqrt(variance)
+            return np.stack([middle - half, middle + half], axis=-1)
+
+        new = None
+        if noise is not None:
+            least = min(freedom, math.inf if fewest is None else fewest)
+            new = around(variance + as_nonnegative(noise, "noise"), least)
+        return Prediction(
+            value=middle, interval=around(variance, fewest), prediction_interval=new,
+            confidence=confidence,
+        )  # fmt: skip
+
+    def _matrix(self, rows: object, absent: float | None = None) -> Array:
+        """Rows (k, n) in the order of the coefficients; `absent`: of a name that is not given."""
+        if self.value.ndim != 1:
+            raise InvalidInput(f"this result holds {len(self.value)} estimates: take one of them.")
+        named = named_rows(rows)
+        if named is None:
+            H = np.atleast_2d(as_array(cast(ArrayLike, rows), "rows", ndim=(1, 2)))
+            if H.shape[1] != len(self.names):
+                raise InvalidInput(
+                    f"rows have {H.shape[1]} entries; there are {len(self.names)} coefficients: "
+                    f"{', '.join(self.names)}."
+                )
+            return H
+        return np.array([self._row(one, absent) for one in named]).reshape(-1, len(self.names))
+
+    def _row(self, values: Mapping[str, object], absent: float | None) -> Array:
+        """One row from values by name."""
+        self._places(list(values))
+        lacking = [name for name in self.names if name not in values]
+        if lacking and absent is None:
+            raise InvalidInput(
+                f"a row needs a value for every coefficient; {lacking[0]!r} has none."
+            )
+        return as_array([values.get(name, absent) for name in self.names], "row")  # type: ignore[arg-type]
 
     def _places(self, names: Sequence[str]) -> list[int]:
-        for name in names:
-            if name not in self.names:
+        places = {name: k for k, name in enumerate(self.names)}
+        found = [[places[k] for k in self._members(name) if k in places] for name in names]
+        for name, own in zip(names, found):
+            if not own:
                 listed = ", ".join(self.names)
                 raise InvalidInput(f"there is no coefficient {name!r}; there are {listed}.")
-        return [self.names.index(name) for name in names]
+        return [place for own in found for place in own]
+
+    def _members(self, name: str) -> Sequence[str]:
+        """Names of the coefficients that a name stands for: several for a category."""
+        return (name,)
 
     def _between(self, which: AnyArray) -> Array:
         if np.isnan(self.covariance[np.ix_(which, which)]).any():

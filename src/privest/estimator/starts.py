@@ -12,7 +12,7 @@ from privest.arrays import Array, Index
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood
 
 # Subsets tried; of more a random choice, the same for every trial. Beyond MANY parameters more are
-# tried, and twice as many are climbed from. Cauchy noise, 20 readings, 10 parameters: of 1200
+# tried, and twice as many are climbed from. Cauchy noise, 20 measurements, 10 parameters: of 1200
 # trials some 10 ended in a poorer maximum with 300 and 15, at most 1 with 1000 and 30.
 SUBSETS, MORE_SUBSETS, MANY = 300, 1000, 5
 # The screening keeps so many times the starts asked for; the likelihood then decides.
@@ -44,6 +44,9 @@ def usual_fits(likelihood: Likelihood, parameters: int) -> int:
 
 class Fits:
     """The exact fits of all subsets of rows of H, η = Hθ + offset: θ is linear in the centres."""
+
+    matrix: Array
+    offset: Array | float
 
     def __init__(self, H: Array, offset: Array | float = 0.0) -> None:
         self.matrix, self.offset = H, offset

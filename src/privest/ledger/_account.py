@@ -59,6 +59,8 @@ class Account:
     Copies and pickles open the ledger anew, by its path.
     """
 
+    subject: str
+
     def __init__(self, ledger: Ledger, subject: str) -> None:
         self._ledger: Ledger | None = ledger
         self._place, self.subject = ledger._place, as_subject(subject)

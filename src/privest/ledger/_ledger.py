@@ -69,6 +69,8 @@ class Ledger:
     4
     """
 
+    id: str
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -78,7 +80,7 @@ class Ledger:
         busy: float = BUSY,
     ) -> None:
         require_disk()
-        self.path = Path(path).resolve()
+        self.path: Path = Path(path).resolve()
         folder = marks_folder(marks)
         self._place = self.path, folder, busy
         if not self.path.exists():

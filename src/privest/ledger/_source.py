@@ -54,6 +54,15 @@ class LedgerSource(Source):
     `Account.spend_and_write`; `entry` is the last entry.
     """
 
+    resent: bool
+
+    account: Account
+    cost: Costs
+    start: int | None
+    key: str
+    known: int | None
+    facts: dict[str, Any]
+
     simulated = False
 
     def __init__(
@@ -69,10 +78,10 @@ class LedgerSource(Source):
     ) -> None:
         self.account, self.cost = account, cost
         self.start, self.key, self.known, self.facts = start, key, known, dict(facts)
-        self.source = as_protected(source)
+        self.source: Source = as_protected(source)
         if not self.source.grid:
             raise InvalidInput("a ledger keeps integers: its source must be on a grid.")
-        self.grid = self.source.grid
+        self.grid: float = self.source.grid
         self.entry: Entry | None = None
         self.resent = False
         self.marks: Mapping[str, str] | None = None

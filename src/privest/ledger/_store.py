@@ -171,7 +171,8 @@ def packed(integers: Array | Integers, missing: Flags | None) -> tuple[bytes, di
 
 def unpacked(data: bytes, layout: Mapping[str, Any]) -> tuple[Integers, Flags | None]:
     shape = tuple(layout["shape"])
-    count = int(np.prod(shape, dtype=np.int64))
+    with np.errstate(invalid="ignore"):  # a damaged shape is found out by the next line
+        count = int(np.prod(shape, dtype=np.int64))
     integers = np.frombuffer(data, "<i8", count).astype(np.int64).reshape(shape)
     if not layout["missing"]:
         return integers, None
@@ -206,6 +207,9 @@ class Store:
             if self._connection is not None and self._process == os.getpid():
                 self._connection.close()
             self._connection = None
+
+    def __del__(self) -> None:
+        self.close()  # Python 3.13 warns of a connection that only the collector closes
 
     # --- transactions ---------------------------------------------------------------------------
 

@@ -92,6 +92,10 @@ class PSD(ABC):
 class Scalar(PSD):
     """value·I_m."""
 
+    size: int
+
+    value: float
+
     def __init__(self, value: float, size: int) -> None:
         self.value, self.size = value, size
 
@@ -119,9 +123,9 @@ class Diagonal(PSD):
     """diag(values); zeros are exact."""
 
     def __init__(self, values: Array) -> None:
-        self.values = values.view()
+        self.values: Array = values.view()
         self.values.setflags(write=False)
-        self.size = len(values)
+        self.size: int = len(values)
 
     @property
     def pointwise(self) -> Array:
@@ -147,8 +151,8 @@ class Blocks(PSD):
         self, matrices: Sequence[Array] | Array, lowers: Sequence[Array] | None = None
     ) -> None:
         self.matrices = matrices
-        self.sizes = tuple(len(matrix) for matrix in matrices)
-        self.size = sum(self.sizes)
+        self.sizes: tuple[int, ...] = tuple(len(matrix) for matrix in matrices)
+        self.size: int = sum(self.sizes)
         self._lowers = lowers
 
     @cached_property

@@ -41,7 +41,7 @@ class PointwiseWhitening(Whitening):
 
     def __init__(self, level: PSD, covariance: PSD, absent: Flags | None = None) -> None:
         self.level = level
-        self.deviation = np.sqrt(1.0 + level.diagonal() * covariance.diagonal())[:, None]
+        self.deviation: Array = np.sqrt(1.0 + level.diagonal() * covariance.diagonal())[:, None]
         self.absent = absent
 
     def rows(self, right: Array) -> Array:
@@ -53,6 +53,9 @@ class PointwiseWhitening(Whitening):
 
 class BlockWhitening(Whitening):
     """S or Σ in blocks; a dense matrix is one block. O(Σ b³)."""
+
+    level: Blocks | PSD
+    absent: Flags | None
 
     def __init__(self, level: PSD, covariance: PSD, absent: Flags | None = None) -> None:
         if isinstance(level, Blocks) and isinstance(covariance, Blocks):

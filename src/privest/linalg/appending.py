@@ -36,6 +36,9 @@ class BandedAppend:
     before the first. O(b²m² + bmc) memory, O(b²m³) a step.
     """
 
+    reach: int
+    block: int
+
     def __init__(self, reach: int, block: int, columns: int) -> None:
         size = reach * block
         self.reach, self.block = reach, block
@@ -147,6 +150,8 @@ class DenseAppend:
     B = A F̄ and C are lower-triangular, packed row after row; F_kF_kᵀ = Σ_k, F_k turned so that B
     is triangular within a step too (LQ of A_kk F_k).
     """
+
+    size: int
 
     def __init__(self, widest: int, columns: int) -> None:
         self.widest = widest

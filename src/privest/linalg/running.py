@@ -38,9 +38,11 @@ class RunningLeastSquares:
     full. Where later rows drown what lighter ones revealed, `full` stays and results are refused.
     """
 
+    full: bool
+
     def __init__(self, parameters: int, tolerance: float | None = None) -> None:
         self.parameters = parameters
-        self.tolerance = rounding(parameters) if tolerance is None else tolerance
+        self.tolerance: float = rounding(parameters) if tolerance is None else tolerance
         self.triangle: Array = np.zeros((parameters + 1, parameters + 1), order="F")
         self.natural: Array = np.zeros(parameters)
         self.full = False

@@ -52,7 +52,7 @@ class IndependentRows(Rows):
 
     def __init__(self, level: PSD) -> None:
         self.level = level
-        self.size = level.size
+        self.size: int = level.size
 
     def times(self, right: Array) -> Array:
         return self.level.factor_rows(right)
@@ -69,7 +69,7 @@ class DenseRows(Rows):
 
     def __init__(self, matrix: Array, widest: int) -> None:
         self.matrix = matrix
-        self.size = len(matrix)
+        self.size: int = len(matrix)
         self.widest = widest
 
     def times(self, right: Array) -> Array:
@@ -111,11 +111,14 @@ class BandedRows(Rows):
     blocks (b + 1, K, m, m): blocks[j, k] multiplies y_{k−j}; zero before the first step.
     """
 
+    steps: int
+    block: int
+
     def __init__(self, blocks: Array) -> None:
         self.blocks = blocks
         self.steps, self.block = int(blocks.shape[1]), int(blocks.shape[-1])
-        self.reach = min(len(blocks), self.steps) - 1
-        self.size = self.steps * self.block
+        self.reach: int = min(len(blocks), self.steps) - 1
+        self.size: int = self.steps * self.block
         # 1×1 blocks multiply as numbers, many times faster than as matrices.
         self._times = np.multiply if self.block == 1 else np.matmul
 

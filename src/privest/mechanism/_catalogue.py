@@ -87,7 +87,9 @@ def calibrate(
         if make is None or not isinstance(model, LinearModel):
             raise InvalidInput('on="estimate" needs a mechanism for one number and a LinearModel.')
         return _on_estimate(level, model.matrix, make)
-    count = model.readings if isinstance(model, LinearModel) else as_count(model, "model", least=1)
+    count = (
+        model.measurements if isinstance(model, LinearModel) else as_count(model, "model", least=1)
+    )
     if make is None:
         assert entry is not None
         assert entry.vector is not None

@@ -49,17 +49,17 @@ class GaussianMechanism(Mechanism):
         *,
         range: tuple[float, float] | None = None,
     ) -> None:
-        self.level = as_level(level)
+        self.level: PrivacyLevel = as_level(level)
         size = self.level.size if measurements is None else measurements
         if size is None:
             raise InvalidInput("the level is one number: give the number of measurements.")
-        self.measurements = as_count(size, "measurements", least=1)
-        self.range = as_range(range)
+        self.measurements: int = as_count(size, "measurements", least=1)
+        self.range: tuple[float, float] | None = as_range(range)
         self._S = self.level.for_size(self.measurements)
         if self._S.rank == 0:
             raise InvalidInput("at level 0 nothing may be released: there is no mechanism.")
         self._kept = self._S.informative()
-        self.outputs = int(self._kept.sum())
+        self.outputs: int = int(self._kept.sum())
         self._clip = None
         if self.range is not None:
             self._clip = clip_of([weights for weights, _ in self._terms], self.range)

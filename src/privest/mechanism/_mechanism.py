@@ -248,6 +248,9 @@ class Componentwise(Mechanism):
     `channels` is one channel for all, or one per row of A; A = I unless given.
     """
 
+    outputs: int
+    measurements: int
+
     def __init__(
         self,
         channels: Channel | Sequence[Channel],
@@ -256,11 +259,11 @@ class Componentwise(Mechanism):
         *,
         measurements: int | None = None,
     ) -> None:
-        self.matrix = None if matrix is None else as_array(matrix, "A", ndim=2)
+        self.matrix: Array | None = None if matrix is None else as_array(matrix, "A", ndim=2)
         self.outputs, self.measurements = self._sizes(channels, measurements)
-        self.offset = self._one_each(offset, "b")
-        self.common = channels if isinstance(channels, Channel) else None
-        self.channels = (
+        self.offset: Array = self._one_each(offset, "b")
+        self.common: Channel | None = channels if isinstance(channels, Channel) else None
+        self.channels: tuple[Channel, ...] = (
             (channels,) * self.outputs if isinstance(channels, Channel) else tuple(channels)
         )
         if len(self.channels) != self.outputs:
@@ -269,7 +272,7 @@ class Componentwise(Mechanism):
             )
         if not all(isinstance(channel, Channel) for channel in self.channels):
             raise InvalidInput("channels must be a Channel, or a list of them.")
-        self.discrete = any(channel.discrete for channel in self.channels)
+        self.discrete: bool = any(channel.discrete for channel in self.channels)
 
     def _sizes(
         self, channels: Channel | Sequence[Channel], measurements: int | None

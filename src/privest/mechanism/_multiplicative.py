@@ -18,7 +18,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -365,8 +365,10 @@ class TwinUniform(Channel):
 
     inner: float
     outer: float
-    worst = math.inf
-    WHY_NOT = "its density jumps where it depends on u: infinite information for all parameters."
+    worst: ClassVar[float] = math.inf
+    WHY_NOT: ClassVar[str] = (
+        "its density jumps where it depends on u: infinite information for all parameters."
+    )
 
     def __post_init__(self) -> None:
         inner, outer = as_number(self.inner, "inner"), as_positive(self.outer, "outer")

@@ -46,6 +46,8 @@ class GeometricPerturbation(Mechanism):
     [[inf, 0.0], [0.0, 0.0]]
     """
 
+    outputs: int
+
     def __init__(self, measurements: int, variance: float = 1.0) -> None:
         count = as_count(measurements, "the number of measurements of a rotation", least=2)
         if count > DIMENSIONS:
@@ -54,7 +56,7 @@ class GeometricPerturbation(Mechanism):
                 "Rotate groups of them."
             )
         self.measurements = self.outputs = count
-        self.variance = as_nonnegative(variance, "variance")
+        self.variance: float = as_nonnegative(variance, "variance")
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator, trials: int | None = None) -> Array:
         u, sigma = self._given(y), math.sqrt(self.variance)

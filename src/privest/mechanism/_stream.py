@@ -50,14 +50,16 @@ class StreamMechanism:
     [True]
     """
 
+    steps: int
+
     def __init__(
         self,
         level: StreamLevel | PrivacyLevel | ArrayLike,
         *,
         range: tuple[float, float] | None = None,
     ) -> None:
-        self.level = as_stream_level(level)
-        self.range = as_range(range)
+        self.level: StreamLevel = as_stream_level(level)
+        self.range: tuple[float, float] | None = as_range(range)
         self.steps = 0
         self._past = begun(self.level)  # the measurements that later releases look back to
         self._turn = threading.Lock()

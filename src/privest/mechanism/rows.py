@@ -30,6 +30,10 @@ class RowMechanism:
     0
     """
 
+    range: Range | None
+    facts: str
+    steps: int
+
     def __init__(
         self, law: Law = "gaussian", *, range: Range | None = None, facts: str = ""
     ) -> None:

@@ -42,6 +42,10 @@ class RunningMechanism(Componentwise):
     0.24
     """
 
+    draw: Draw
+    name: str
+    released: Released | None
+
     costly_draws = True
     matrix: Array
 

@@ -11,7 +11,7 @@ from privest.arrays import Array, ArrayLike, as_array, as_nonnegative
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.model.derivative import numerical_jacobian
-from privest.noise import Distribution, Noise, as_joint
+from privest.noise import Distribution, JointNoise, Noise, as_joint
 
 
 class LinearModel:
@@ -39,8 +39,8 @@ class LinearModel:
         names: Sequence[str] | None = None,
         accuracy: float = 0.0,
     ) -> None:
-        self.accuracy = as_nonnegative(accuracy, "accuracy of H")
-        self.matrix = as_array(matrix, "H")
+        self.accuracy: float = as_nonnegative(accuracy, "accuracy of H")
+        self.matrix: Array = as_array(matrix, "H")
         if self.matrix.ndim != 2:
             raise InvalidInput(
                 "H must be 2-dimensional, one row a measurement and one column a parameter; "
@@ -54,15 +54,15 @@ class LinearModel:
             raise InvalidInput(
                 f"names must be {self.parameters}, one a parameter; received {len(self._names)}."
             )
-        self.noise = as_joint(noise)
+        self.noise: JointNoise = as_joint(noise)
         self._given_noise = noise
-        if self.noise.size not in (None, self.readings):
+        if self.noise.size not in (None, self.measurements):
             raise InvalidInput(
-                f"The noise has {self.noise.size} components but H has {self.readings} rows."
+                f"The noise has {self.noise.size} components but H has {self.measurements} rows."
             )
 
     @property
-    def readings(self) -> int:
+    def measurements(self) -> int:
         """m, the number of measurements."""
         return int(self.matrix.shape[0])
 
@@ -94,12 +94,12 @@ class LinearModel:
     @cached_property
     def inverse_information(self) -> PSD:
         """Σ = (I_y(Hθ))⁻¹, what the bounds use; cov w for Gaussian noise."""
-        return self.noise.inverse_information(self.readings)
+        return self.noise.inverse_information(self.measurements)
 
     @cached_property
     def covariance(self) -> PSD:
         """cov w, what linear estimates have."""
-        return self.noise.covariance(self.readings)
+        return self.noise.covariance(self.measurements)
 
     def sample(
         self, theta: ArrayLike, rng: np.random.Generator, trials: int | None = None
@@ -108,14 +108,14 @@ class LinearModel:
         vector = as_array(theta, "theta", ndim=1)
         if len(vector) != self.parameters:
             raise InvalidInput(f"theta must have length {self.parameters}; received {len(vector)}.")
-        return self.matrix @ vector + self.noise.sample(self.readings, rng, trials)
+        return self.matrix @ vector + self.noise.sample(self.measurements, rng, trials)
 
     def __repr__(self) -> str:
         given: object = self._given_noise
         noise = repr(given if isinstance(given, Distribution) else self.noise)
         if isinstance(given, int | float):
             noise = f"Gaussian(cov={given:g})"
-        size = f"{self.readings} measurements, {self.parameters} parameters"
+        size = f"{self.measurements} measurements, {self.parameters} parameters"
         return f"LinearModel({size}, noise={noise})"
 
 
@@ -158,7 +158,7 @@ class NonlinearModel:
             raise InvalidInput("F must be a function of the parameter vector.")
         self.function = function
         self.jacobian = jacobian
-        self.noise = as_joint(noise)
+        self.noise: JointNoise = as_joint(noise)
         self._names = parameter_names(names)
 
     def value(self, theta: ArrayLike) -> Array:

@@ -93,7 +93,7 @@ def _sampling(covariance: Array, views: Sequence[View]) -> Array | None:
 class _SideBySide(JointNoise):
     def __init__(self, sensors: Sequence[Sensor]) -> None:
         self.sensors = sensors
-        self.size = sum(sensor.readings for sensor in sensors)
+        self.size = sum(sensor.measurements for sensor in sensors)
 
     @property
     def gaussian(self) -> bool:
@@ -107,13 +107,17 @@ class _SideBySide(JointNoise):
 
     def expectation(self, size: int) -> Array:
         parts = [
-            np.broadcast_to(sensor.model.noise.expectation(sensor.readings), sensor.readings)
+            np.broadcast_to(
+                sensor.model.noise.expectation(sensor.measurements), sensor.measurements
+            )
             for sensor in self.sensors
         ]
         return np.concatenate(parts)
 
     def sample(self, size: int, rng: np.random.Generator, trials: int | None = None) -> Array:
-        drawn = [sensor.model.noise.sample(sensor.readings, rng, trials) for sensor in self.sensors]
+        drawn = [
+            sensor.model.noise.sample(sensor.measurements, rng, trials) for sensor in self.sensors
+        ]
         return np.concatenate(drawn, axis=-1)
 
 

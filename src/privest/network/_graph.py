@@ -45,7 +45,7 @@ class Graph:
     ) -> None:
         pairs = _pairs(edges)
         count = int(pairs.max(initial=-1)) + 1 if agents is None else agents
-        self.agents = as_count(count, "agents", least=1)
+        self.agents: int = as_count(count, "agents", least=1)
         _require_agents_of(pairs, self.agents)
         self.edges: Index = np.unique(np.sort(pairs, axis=1), axis=0)
         if names is not None and len(names) != self.agents:
@@ -60,7 +60,7 @@ class Graph:
         except ImportError as missing:
             raise MissingDependency(
                 "Graphs of networkx need networkx: install the extra 'network', for example with "
-                'pip install ".[network]" in the source folder.'
+                'pip install "privest[network]".'
             ) from missing
         if not isinstance(graph, networkx.Graph):
             raise InvalidInput(f"this is not a networkx graph; received {type(graph).__name__}.")
@@ -270,6 +270,9 @@ class TimeVarying:
     one).
     """
 
+    agents: int
+    loss: float
+
     def __init__(
         self,
         graphs: Sequence[Graph | object],
@@ -280,7 +283,7 @@ class TimeVarying:
         if len(graphs) == 0:
             raise InvalidInput("time-varying links need at least one graph.")
         plan = [as_graph(each) for each in graphs]
-        self.graph = plan[0].union(*plan[1:])
+        self.graph: Graph = plan[0].union(*plan[1:])
         self.graph.require_connected("the union of the time-varying graphs")
         self.agents, self.loss = self.graph.agents, as_number(loss, "loss")
         if not 0.0 <= self.loss < 1.0:

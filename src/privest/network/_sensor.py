@@ -186,19 +186,19 @@ class View:
         """v GᵀC⁻¹C⁻ᵀG (n, n): the variance of Gᵀζ due to e; None where that is not cheap."""
         if self.level.pointwise is not None and self.model.covariance.pointwise is not None:
             half = self.kernel.whiten(self.rows)  # C is diagonal
-        elif self.model.readings <= SMALL:
-            half = self.kernel.whiten(np.eye(self.model.readings)).T @ self.rows
+        elif self.model.measurements <= SMALL:
+            half = self.kernel.whiten(np.eye(self.model.measurements)).T @ self.rows
         else:
             return None
         return np.asarray(half.T @ half)
 
     def whitened(self, values: Array) -> Array:
         """ζ (m, trials) of z̃ (trials, r), the mean of w taken off."""
-        table = np.zeros((self.model.readings, len(values)))
+        table = np.zeros((self.model.measurements, len(values)))
         table[self.level.informative()] = values.T
-        mean = np.asarray(self.model.noise.expectation(self.model.readings))
+        mean = np.asarray(self.model.noise.expectation(self.model.measurements))
         if mean.any():
-            column = np.broadcast_to(mean, self.model.readings)[:, None]
+            column = np.broadcast_to(mean, self.model.measurements)[:, None]
             table -= self.level.factor_rows(column)
         return self._in_units(self.kernel.whiten(table))
 
@@ -240,6 +240,9 @@ class Sensor:
     [[5.333333333333]]
     """
 
+    measurements: int
+    parameters: int
+
     def __init__(
         self,
         matrix: ArrayLike,
@@ -248,10 +251,13 @@ class Sensor:
         *,
         range: tuple[float, float] | None = None,
     ) -> None:
-        self.model = LinearModel(matrix, noise=noise)
-        self.readings, self.parameters = self.model.readings, self.model.parameters  # m_i, n
-        self.level = as_level(level)
-        self.level_matrix = self.level.for_size(self.readings)
+        self.model: LinearModel = LinearModel(matrix, noise=noise)
+        self.measurements, self.parameters = (
+            self.model.measurements,
+            self.model.parameters,
+        )  # m_i, n
+        self.level: PrivacyLevel = as_level(level)
+        self.level_matrix: PSD = self.level.for_size(self.measurements)
         self.range = range
         self._views = {1.0: View(self.model, self.level_matrix)}  # by the variance of the noise
         if range is not None:
@@ -261,7 +267,7 @@ class Sensor:
     def mechanism(self) -> GaussianMechanism | None:
         if self.level_matrix.rank == 0:
             return None
-        return GaussianMechanism(self.level, self.readings, range=self.range)
+        return GaussianMechanism(self.level, self.measurements, range=self.range)
 
     @property
     def outputs(self) -> int:
@@ -282,9 +288,9 @@ class Sensor:
         Every message is a function of the x_j,0, and only x_i,0 = G_iᵀC_i⁻¹z̃_i depends on y_i. (The
         certificate of `thm:eff/fusion`.) A fusion centre sees z̃_i, hence S_i.
         """
-        lower_t = self.level_matrix.factor_rows(np.eye(self.readings))
+        lower_t = self.level_matrix.factor_rows(np.eye(self.measurements))
         view = self._views[1.0]
-        map_t = view.kernel.whiten(np.eye(self.readings)).T @ view.rows  # (G_iᵀC_i⁻¹)ᵀ
+        map_t = view.kernel.whiten(np.eye(self.measurements)).T @ view.rows  # (G_iᵀC_i⁻¹)ᵀ
         map_t = map_t * self.level_matrix.informative()[:, None]
         left, values, _ = np.linalg.svd(map_t, full_matrices=False)
         tolerance = values[0] * max(map_t.shape) * np.finfo(float).eps
@@ -317,9 +323,9 @@ class Sensor:
         )
 
     def _of_size(self, given: Array) -> Array:
-        if given.ndim not in (1, 2) or given.shape[-1] != self.readings:
+        if given.ndim not in (1, 2) or given.shape[-1] != self.measurements:
             raise InvalidInput(
-                f"the sensor has {self.readings} measurements; received shape {given.shape}."
+                f"the sensor has {self.measurements} measurements; received shape {given.shape}."
             )
         return given
 
@@ -352,4 +358,5 @@ class Sensor:
         return Contribution(x, view.information, release.simulated)
 
     def __repr__(self) -> str:
-        return f"Sensor({self.readings} measurements, {self.parameters} parameters, {self.level!r})"
+        size = f"{self.measurements} measurements, {self.parameters} parameters"
+        return f"Sensor({size}, {self.level!r})"

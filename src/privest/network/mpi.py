@@ -20,11 +20,11 @@ import numpy as np
 
 from privest.arrays import EPS, Array, as_array, as_choice, as_count, as_positive
 from privest.errors import (
+    AgentSilent,
     InvalidInput,
     MissingDependency,
     NotIdentifiable,
     NumericalFailure,
-    PrivestError,
 )
 from privest.estimator.result import Estimate
 from privest.linalg import batched
@@ -201,7 +201,7 @@ def world() -> Any:  # noqa: ANN401 - mpi4py has no types here
     except (ImportError, RuntimeError) as missing:  # RuntimeError: no MPI library was found
         raise MissingDependency(
             "Consensus between processes needs mpi4py and an MPI library: install the extra "
-            "'mpi', for example with pip install \".[mpi]\" in the source folder."
+            "'mpi', for example with pip install \"privest[mpi]\"."
         ) from missing
     return MPI.COMM_WORLD
 
@@ -273,12 +273,14 @@ PAUSE = 1e-3  # the longest sleep between two looks at a message that has not co
 _given_up: list[object] = []
 
 
-class AgentSilent(PrivestError, TimeoutError):
-    """A neighbour was not heard in time: it died, hangs, or is slower than the timeout."""
-
-
 class Neighbourhood:
     """The links of this rank. Nothing here waits without a deadline."""
+
+    comm: Any
+    neighbours: list[int]
+    timeout: float
+    agent: int
+    agents: int
 
     def __init__(self, comm: Any, neighbours: list[int], timeout: float, graph: Graph) -> None:  # noqa: ANN401
         self.comm, self.neighbours, self.timeout, self._name = comm, neighbours, timeout, graph.name

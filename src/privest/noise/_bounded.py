@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,8 +29,9 @@ class Uniform(CentredLaw):
     """
 
     half_width: float = 1.0
-    POSITIVE = ("half_width",)
-    fisher_information = expected_squared_curvature = math.inf  # the density jumps
+    POSITIVE: ClassVar[tuple[str, ...]] = ("half_width",)
+    fisher_information: ClassVar[float] = math.inf  # the density jumps
+    expected_squared_curvature: ClassVar[float] = math.inf
 
     def _where(self, x: ArrayLike, inside: float, outside: float) -> Array:
         return np.where(np.abs(as_array(x, "x")) <= self.half_width, inside, outside)
@@ -77,8 +79,10 @@ class CosSquared(CentredLaw):
     """
 
     half_width: float = 1.0
-    POSITIVE = ("half_width",)
-    expected_squared_curvature = math.inf  # (π⁴/4a⁵) ∫ dx/cos²(πx/2a) diverges at both ends
+    POSITIVE: ClassVar[tuple[str, ...]] = ("half_width",)
+    expected_squared_curvature: ClassVar[float] = (
+        math.inf
+    )  # (π⁴/4a⁵) ∫ dx/cos²(πx/2a) diverges at both ends
 
     def _angle(self, x: ArrayLike) -> tuple[Array, Array, Flags]:
         """x, the angle π(a − |x|)/2a (measured from the end, where digits count), x inside?"""
@@ -144,7 +148,7 @@ class Bump(CentredLaw):
     """
 
     p: float = 2.0
-    support = (-1.0, 1.0)
+    support: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     def __post_init__(self) -> None:
         p = as_number(self.p, "p")

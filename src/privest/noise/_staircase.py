@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,8 +35,9 @@ class Staircase(CentredLaw):
     epsilon: float
     sensitivity: float = 1.0
     gamma: float | None = None
-    POSITIVE = ("sensitivity", "epsilon")
-    fisher_information = expected_squared_curvature = math.inf  # the density jumps
+    POSITIVE: ClassVar[tuple[str, ...]] = ("sensitivity", "epsilon")
+    fisher_information: ClassVar[float] = math.inf  # the density jumps
+    expected_squared_curvature: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         super().__post_init__()

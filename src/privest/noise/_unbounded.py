@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy
@@ -105,8 +105,8 @@ class Laplace(CentredLaw):
     """
 
     scale: float = 1.0
-    POSITIVE = ("scale",)
-    expected_squared_curvature = math.inf  # the pointwise l'' = 0 misses the kink
+    POSITIVE: ClassVar[tuple[str, ...]] = ("scale",)
+    expected_squared_curvature: ClassVar[float] = math.inf  # the pointwise l'' = 0 misses the kink
 
     def logpdf(self, x: ArrayLike) -> Array:
         return -np.abs(as_array(x, "x")) / self.scale - math.log(2 * self.scale)
@@ -145,7 +145,7 @@ class Logistic(CentredLaw):
     """
 
     scale: float = 1.0
-    POSITIVE = ("scale",)
+    POSITIVE: ClassVar[tuple[str, ...]] = ("scale",)
 
     def logpdf(self, x: ArrayLike) -> Array:
         """−|z| − 2 ln(1 + e^{−|z|}) − ln s (even in z, so no exponential overflows)."""
@@ -187,8 +187,9 @@ class Cauchy(CentredLaw):
     """
 
     scale: float = 1.0
-    POSITIVE = ("scale",)
-    mean = variance = math.nan
+    POSITIVE: ClassVar[tuple[str, ...]] = ("scale",)
+    mean: ClassVar[float] = math.nan
+    variance: ClassVar[float] = math.nan
 
     def logpdf(self, x: ArrayLike) -> Array:
         return -np.log1p(self._standard(x) ** 2) - math.log(math.pi * self.scale)
@@ -229,7 +230,7 @@ class StudentT(CentredLaw):
 
     df: float
     scale: float = 1.0
-    POSITIVE = ("scale", "df")
+    POSITIVE: ClassVar[tuple[str, ...]] = ("scale", "df")
 
     def logpdf(self, x: ArrayLike) -> Array:
         nu = self.df

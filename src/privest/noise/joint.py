@@ -52,7 +52,7 @@ class Independent(JointNoise):
         )
         if not self.laws or not all(isinstance(law, Distribution) for law in self.laws):
             raise InvalidInput("noise as a list needs one distribution for each measurement.")
-        self.size = None if isinstance(laws, Distribution) else len(self.laws)
+        self.size: int | None = None if isinstance(laws, Distribution) else len(self.laws)
 
     @property
     def gaussian(self) -> bool:
@@ -97,14 +97,16 @@ class Independent(JointNoise):
 class JointGaussian(JointNoise):
     """w ~ N(mean, cov) with a diagonal, block-diagonal or dense covariance, singular or not."""
 
+    cov: PSD
+
     def __init__(self, cov: ArrayLike, mean: ArrayLike = 0.0) -> None:
         given = as_array(cov, "the noise covariance")
-        self.mean = as_array(mean, "the noise mean", ndim=(0, 1))
+        self.mean: Array = as_array(mean, "the noise mean", ndim=(0, 1))
         if given.ndim:
             self.cov = psd(given, "the noise covariance")
         else:
             self.cov = Scalar(as_nonnegative(given, "the noise variance"), 1)
-        self.size = self.cov.size if given.ndim else None
+        self.size: int | None = self.cov.size if given.ndim else None
         if self.mean.ndim and len(self.mean) != self.size:
             raise InvalidInput(
                 f"the noise mean must have length {self.size or 1}; received {len(self.mean)}."

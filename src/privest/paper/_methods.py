@@ -109,10 +109,10 @@ class Likely:
 
 def _gaussian(model: pv.LinearModel, s: float) -> Pair:
     """The optimal mechanism with weighted least squares (`optM`, `optEst`)."""
-    kernel = whitening(pv.PrivacyLevel(s).for_size(model.readings), model.covariance)
-    white = kernel.whiten(np.eye(model.readings))
+    kernel = whitening(pv.PrivacyLevel(s).for_size(model.measurements), model.covariance)
+    white = kernel.whiten(np.eye(model.measurements))
     matrix = least_squares(kernel.rows(model.matrix), white)[0].T
-    return GaussianMechanism(s, model.readings), Linear(matrix)
+    return GaussianMechanism(s, model.measurements), Linear(matrix)
 
 
 def _likelihood(kind: str | type[Channel], model: pv.LinearModel, s: float) -> Pair:
@@ -124,7 +124,7 @@ def _likelihood(kind: str | type[Channel], model: pv.LinearModel, s: float) -> P
 
 def _linear(name: str, model: pv.LinearModel, s: float) -> Pair:
     """Noise on the measurements, then least squares as if there were none."""
-    matrix = least_squares(model.matrix, np.eye(model.readings))[0].T
+    matrix = least_squares(model.matrix, np.eye(model.measurements))[0].T
     return calibrate(name, s, model=model), Linear(matrix)
 
 
@@ -255,10 +255,10 @@ def pair_of(method: Method, model: pv.LinearModel, s: float) -> Pair:
         raise InvalidInput(f"method {method.name} failed with {_words(error)}") from error
     if not (isinstance(made, tuple) and len(made) == 2 and callable(made[1])):
         raise InvalidInput(f"method {method.name} must return a mechanism and an estimator.")
-    if not isinstance(made[0], Mechanism) or made[0].measurements != model.readings:
+    if not isinstance(made[0], Mechanism) or made[0].measurements != model.measurements:
         raise InvalidInput(
             f"method {method.name} must return a privest.mechanism.Mechanism for "
-            f"{model.readings} measurements."
+            f"{model.measurements} measurements."
         )
     return made
 

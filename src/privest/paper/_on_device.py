@@ -53,14 +53,14 @@ def squared_errors_there(
     mechanism, estimate = pair_of(method, model, s)
     draw, further = _sampler(mechanism, method)
     solve = _solver(estimate, method, where)
-    places = model.readings + further
+    places = model.measurements + further
     step = min(trials, AT_ONCE, where.block(ARRAYS * places) if where.remote else AT_ONCE)
     mean, theta = xp.asarray(model.matrix @ setting.theta), xp.asarray(setting.theta)
     parts = []
     for at in range(0, trials, step):
         u = counter.uniform(min(step, trials - at), places, where, skip=at)
-        noise = setting.deviation * where.special.ndtri(u[:, : model.readings])
-        found = solve(draw(mean + noise, u[:, model.readings :], where))
+        noise = setting.deviation * where.special.ndtri(u[:, : model.measurements])
+        found = solve(draw(mean + noise, u[:, model.measurements :], where))
         parts.append(xp.sum((found - theta) ** 2, axis=1))
     errors: Array = xp.concat(parts)
     return errors

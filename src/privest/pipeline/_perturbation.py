@@ -22,7 +22,7 @@ from privest.mechanism.source import Generated, Source, as_protected, as_source,
 from privest.model import LinearModel
 from privest.noise import Distribution, Gaussian, Independent
 from privest.pipeline import _roots as roots
-from privest.pipeline._noise import Shape, law_of, noise_shape, noisy, widening
+from privest.pipeline._noise import NoiseShape, Shape, law_of, noise_shape, noisy, widening
 from privest.pipeline._report import (
     FiniteLoss,
     OwnerReport,
@@ -96,15 +96,15 @@ class OutputPerturbation:
             "score": score, "bandwidth": bandwidth, "noise": noise, "shape": shape,
             "weight": weight,
         }  # fmt: skip
-        self.method = METHODS[as_choice(score, get_args(Choice), "score")]
-        self.budget = as_positive(budget, "budget")
+        self.method: str = METHODS[as_choice(score, get_args(Choice), "score")]
+        self.budget: float = as_positive(budget, "budget")
         if (bandwidth is not None and score != "likelihood") or (
             noise is not None and score != "least_squares"
         ):
             raise InvalidInput(
                 "bandwidth goes with score='likelihood', noise with score='least_squares'."
             )
-        self.law = _one_law(model)
+        self.law: Distribution = _one_law(model)
         # unit information, each component of D^-½·d
         self.noise: Distribution = Gaussian(cov=1.0) if noise is None else _centred(noise)
         count, n = model.matrix.shape
@@ -114,9 +114,9 @@ class OutputPerturbation:
                 f"for large K; at least {MEASUREMENTS_A_PARAMETER} measurements a parameter are "
                 "needed."
             )
-        self.design = Design(model.matrix)
-        self.leverage = _largest_leverage(self.design)
-        self.shape = noise_shape(self.design.triangle, self.budget, shape, weight)
+        self.design: Design = Design(model.matrix)
+        self.leverage: float = _largest_leverage(self.design)
+        self.shape: NoiseShape = noise_shape(self.design.triangle, self.budget, shape, weight)
         self.score: Score
         if score == "least_squares":
             self.score = LinearScore(self.law)
@@ -346,9 +346,10 @@ class OutputPerturbation:
         return given
 
     def _of_size(self, given: Array) -> Array:
-        if given.ndim not in (1, 2) or given.shape[-1] != self.model.readings:
+        if given.ndim not in (1, 2) or given.shape[-1] != self.model.measurements:
             raise InvalidInput(
-                f"the model has {self.model.readings} measurements; received shape {given.shape}."
+                f"the model has {self.model.measurements} measurements; "
+                f"received shape {given.shape}."
             )
         return given
 

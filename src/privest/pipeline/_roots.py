@@ -53,7 +53,7 @@ class Design:
             raise NotIdentifiable(
                 f"H has rank {root.rank} of {matrix.shape[1]}: θ cannot be estimated.", root.hidden
             )
-        self.triangle = root.triangle
+        self.triangle: Array = root.triangle
 
     def whitened(self, rows: Array) -> Array:
         """R⁻ᵀv for row vectors v (..., n)."""

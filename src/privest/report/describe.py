@@ -224,7 +224,9 @@ def levels_section(
     for one in found:
         reader = [] if one.informed_error is None else [Number(one.informed_error, "down")]
         first = Number(one.chance, "most").text, Number(one.level, "level")
-        rows.append((*first, Number(one.reading_error, "down"), *reader, Number(one.epsilon, "up")))
+        rows.append(
+            (*first, Number(one.measurement_error, "down"), *reader, Number(one.epsilon, "up"))
+        )
     said = [say("levels_rate_is", apart=apart), say("levels_unbiased_is")]
     said += [] if spread is None else [say("levels_reader_is", sd=spread)]
     said.append(say("levels_epsilon_is", apart=apart, delta=delta))

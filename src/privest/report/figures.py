@@ -77,6 +77,10 @@ class Trail:
     When it is full every other point is dropped, and from then on only every second one is taken.
     """
 
+    most: int
+    stride: int
+    seen: int
+
     def __init__(self, most: int = 2000) -> None:
         self.most, self.stride, self.seen = most, 1, 0
         self.points: list[tuple[int, Array, Array]] = []

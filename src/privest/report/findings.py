@@ -12,6 +12,7 @@ import numpy as np
 import privest
 from privest.arrays import CONFIDENCE, Array, as_confidence
 from privest.data.features import INTERCEPT
+from privest.estimator import Prediction, WaldTest
 from privest.report.describe import fits_of, left_out, level_of, whose
 from privest.report.planning import SAME, other_levels
 from privest.report.sections import (
@@ -31,7 +32,6 @@ from privest.report.sections import (
 from privest.workflow.document import TableRelease
 from privest.workflow.plan import Plan
 from privest.workflow.result import TableEstimate
-from privest.workflow.units import RowMean
 
 SMALL = 0.05  # standard errors: what clipping may do to least squares
 MOST_NAMED = 4
@@ -45,16 +45,15 @@ def of_estimate(
     exposure: Sequence[Section],
     plan: Plan | None = None,
     confidence: float = CONFIDENCE,
-    means: Mapping[str, RowMean] | None = None,
-    wald: tuple[Sequence[str], float] | None = None,
+    means: Mapping[str, Prediction] | None = None,
+    wald: WaldTest | None = None,
     commands: Sequence[str] = (),
     date: datetime.date | None = None,
 ) -> list[Section]:
     """All sections of an estimate; a medium chooses by key.
 
     plan   of the release, for errors at other levels.
-    means  `TableEstimate.mean_at` by the name of the row.
-    wald   names of coefficients, and `TableEstimate.wald` of them.
+    means  predictions at one row each, by the name of the row.
     """
     as_confidence(confidence)
     fits, header = fits_of(estimate), estimate.release
@@ -215,11 +214,16 @@ def _clearest(fit: TableEstimate, one: Coefficient, confidence: float) -> Senten
 def _table(fit: TableEstimate, confidence: float) -> Table:
     plain, ends = open_errors(fit), fit.interval(confidence).tolist()
     wide = say("interval", confidence=confidence)
-    header = ["coefficient", "estimate", "standard_error", wide]
-    rows = []
+    letter = "z" if fit.degrees_of_freedom is None else "t"
+    header = ["coefficient", "estimate", "se", letter, "p_value", wide]
+    chance, rows = fit.p_values(), []
     for j, name in enumerate(fit.names):
         value, error = float(fit.value[j]), float(fit.standard_error[j])
         row: list[Cell] = [name, Number((value, error), "value"), Number(error, "se")]
+        row += [
+            Number(value / error if error else np.inf, "t"),
+            Number(float(chance[j]), "short_p"),
+        ]
         row.append(Number((*ends[j], error), "interval"))
         rows.append(row if plain is None else [*row, Number(float(plain[j]), "se")])
     caption = say("source", whose=whose(fit.release), level=level_of(fit.release))
@@ -319,29 +323,37 @@ def _range(fit: TableEstimate) -> list[Sentence]:
 
 def asked_section(
     estimate: TableEstimate,
-    means: Mapping[str, RowMean],
-    wald: tuple[Sequence[str], float] | None,
+    means: Mapping[str, Prediction],
+    wald: WaldTest | None,
     confidence: float,
 ) -> list[Section]:
     target, parts = ", ".join(one.target for one in estimate.release.columns), list[Part]()
     if means:
+        first = next(iter(means.values()))
+        header = ["at", first.kind, say("interval", confidence=confidence)]
+        if first.prediction_interval is not None:
+            header.append(say("interval_new", confidence=confidence))
         rows = [(name, *_mean(one)) for name, one in means.items()]
-        kind = next(iter(means.values())).kind
-        header = ["at", kind, say("interval", confidence=confidence)]
         parts.append(table(header, rows, say("what_value", target=target)))
     if wald is not None:
-        parts.append(say("wald", names=wald[0], p=wald[1]))
+        freedom = (float(wald.restrictions), wald.degrees_of_freedom)
+        key = "wald" if np.isfinite(wald.degrees_of_freedom) else "wald_many"
+        facts = {"names": list(wald.names), "p": wald.p_value, "statistic": wald.statistic}
+        parts.append(say(key, **facts, first=freedom[0], second=freedom[1]))
     return [section("asked", parts)] if parts else []
 
 
-def _mean(found: RowMean) -> tuple[Number, Number]:
-    """A mean at a row and its interval, to the digits of a quarter of the interval."""
-    low, high = (float(end) for end in found.interval)
-    return Number((found.value, (high - low) / 4), "value"), Number((low, high), "interval")
+def _mean(found: Prediction) -> list[Number]:
+    """A mean at one row and its intervals, to the digits of a quarter of the interval."""
+    (low, high), error = found.interval[0].tolist(), float(np.ptp(found.interval[0])) / 4
+    shown = [Number((float(found.value[0]), error), "value"), Number((low, high), "interval")]
+    if found.prediction_interval is not None:
+        shown.append(Number((*found.prediction_interval[0].tolist(), error), "interval"))
+    return shown
 
 
-def mean_sentence(fit: TableEstimate, found: RowMean, confidence: float) -> Sentence:
-    value, ends = _mean(found)
+def mean_sentence(fit: TableEstimate, found: Prediction, confidence: float) -> Sentence:
+    value, ends, *_ = _mean(found)
     said = {"kind": say(found.kind), "value": value, "ends": ends, "confidence": confidence}
     return say("mean_at", target=fit.release.column.target, **said)
 

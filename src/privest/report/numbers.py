@@ -45,10 +45,10 @@ def near(value: float, rounding: str = decimal.ROUND_HALF_EVEN, digits: int = 3)
     return text.replace("-", MINUS)
 
 
-down = partial(near, rounding=decimal.ROUND_FLOOR)
-up = partial(near, rounding=decimal.ROUND_CEILING)
-level = partial(near, digits=4)
-end = partial(near, digits=6)  # a number as somebody stated it
+down: partial[str] = partial(near, rounding=decimal.ROUND_FLOOR)
+up: partial[str] = partial(near, rounding=decimal.ROUND_CEILING)
+level: partial[str] = partial(near, digits=4)
+end: partial[str] = partial(near, digits=6)  # a number as somebody stated it
 
 
 def value(pair: tuple[float, float]) -> str:
@@ -108,6 +108,18 @@ def chance(p: float) -> str:
     return f"below {end(SURE)}" if p < SURE else near(p, digits=2)
 
 
+def ratio(t: float) -> str:
+    """A t or z in a table: two decimals."""
+    return f"{t:.2f}".replace("-", MINUS) if abs(t) < 1e4 else near(t)
+
+
+def short(p: float) -> str:
+    """A p-value in a table: three decimals."""
+    if math.isnan(p):
+        return near(p)
+    return "<0.001" if p < 1e-3 else f"{p:.3f}"
+
+
 def count(number: float) -> str:
     """A whole number with its thousands; a fraction of one has two digits."""
     return f"{number:,.0f}" if number >= 10 or number == int(number) else f"{number:.2g}"
@@ -134,9 +146,10 @@ def _from_to(ends: Iterable[str]) -> str:
 KINDS: dict[str, Callable[[Any], str]] = {
     "": near, "near": near, "down": down, "up": up, "se": near, "half": half, "value": value,
     "interval": interval, "percent": percent, "change": change, "most": most, "share": clipped,
-    "epsilon": up, "delta": delta, "level": level, "end": end, "p": chance, "count": count,
-    "rows": _counted("row"), "people": _counted("person", "people"),
-    "coefficients": _counted("coefficient"), "columns": _counted("private column"),
+    "epsilon": up, "delta": delta, "level": level, "end": end, "p": chance, "t": ratio,
+    "short_p": short, "count": count, "rows": _counted("row"),
+    "people": _counted("person", "people"), "coefficients": _counted("coefficient"),
+    "columns": _counted("private column"),
     "freedom": freedom, "times": times, "exact": repr,
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # Rich is loaded when the first text is shown
 
 WIDTH = 100  # of plain text
 WHOLE = {"path", "head", "what"}  # values that stay on one line, to be copied
+MANY = 6  # columns: more stand closer, so that they fit on 80
 HEADING = 14  # letters of a line of a heading: numbers below it are not wrapped
 
 
@@ -66,7 +67,8 @@ def _table(table: Table) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
 
-    made = RichTable(box=box.SIMPLE_HEAD, show_edge=False)
+    dense = len(table.header) > MANY
+    made = RichTable(box=box.SIMPLE_HEAD, show_edge=False, collapse_padding=dense)
     for k, cell in enumerate(table.header):
         heading = shown("\n".join(textwrap.wrap(text_of(cell), HEADING)))
         if k == 0:

@@ -29,9 +29,15 @@ WORDS: dict[str, str] = {
     "coefficient": "coefficient",
     "estimate": "estimate",
     "standard_error": "standard error",
+    "t": "t",
+    "z": "z",
+    "p_value": "p",
+    "share": "share",
+    "interval_new": "{confidence:percent} interval of one new value",
     "interval": "{confidence:percent} interval",
     "without": "without privacy",
-    "error_without": "s.e. without privacy",
+    "se": "s.e.",
+    "error_without": "s.e., no privacy",
     "with": "with privacy",
     "alone": "privacy alone",
     "half": "95%",
@@ -127,7 +133,13 @@ WORDS: dict[str, str] = {
     "sum shows how many.",
     "sums_variance": "The squares show a residual variance of about {variance:near}.",
     "sums_explained": "The features explain about {share:percent} of the variance (R²).",
-    "wald": "Wald test that {names:and} are all 0: p = {p:p}.",
+    "wald": (
+        "Wald test that {names:and} are all 0: F({first:count}, {second:count}) = "
+        "{statistic:near}, p = {p:p}."
+    ),
+    "wald_many": (
+        "Wald test that {names:and} are all 0: χ²/{first:count} = {statistic:near}, p = {p:p}."
+    ),
     "sums_silent": "Noisy sums show no residuals, no outliers and no share of clipped values.",
     "sums_exposure": "Sums and squares together carry at most {exposure:level} of Fisher "
     "information about one value (squares taken as exact).",

@@ -120,6 +120,10 @@ def require_behind(path: Path, offset: int, lines: str) -> None:
 class LineOutput:
     """Standard output, or a file that is cut back to what was certain after a restart."""
 
+    path: Path | None
+    stack: ExitStack[bool | None]
+    offset: int
+
     def __init__(self, path: Path | None, stack: ExitStack) -> None:
         self.path, self.stack = path, stack
         self.file: Any = None

@@ -43,12 +43,15 @@ class Rows:
     line of releases says, once it is read.
     """
 
+    times: list[str]
+    features: list[str]
+
     def __init__(self, lines: Iterable[str], plan: StreamPlan) -> None:
         received = plan.choices.from_releases
         self.facts: dict[str, Any] = {}
-        self.value = "z" if received else plan.columns.target
-        self.others = BESIDE if received else ()
-        self.finite = received or plan.choices.simulate
+        self.value: str = "z" if received else plan.columns.target
+        self.others: tuple[str, ...] | tuple[()] = BESIDE if received else ()
+        self.finite: bool = received or plan.choices.simulate
         self.times = [] if plan.columns.time is None else [plan.columns.time]
         self._plain, self._format = plan.format.plain or plan.json_in, plan.format
         if not plan.json_in:
@@ -57,7 +60,7 @@ class Rows:
         else:
             lines = steps_only(lines, self.facts) if received else lines
             self._records, names = json_records(lines, any_number=not self.finite)
-        self.empty = names is None
+        self.empty: bool = names is None
         self.features = list(plan.features or ())
         if names is not None:
             if plan.features is None:

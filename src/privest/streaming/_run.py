@@ -43,10 +43,22 @@ from privest.streaming._sides import Analyst, Owner, owner_of
 class StreamRun:
     """The two sides that are wanted here, the place in the input, and the output."""
 
+    digest: str
+    plan: StreamPlan
+    rows: Rows
+    stack: ExitStack[bool | None]
+    features: list[str]
+    times: list[str]
+    chain: str
+    used: int
+    missing: int
+
     def __init__(self, plan: StreamPlan, rows: Rows, stack: ExitStack) -> None:
         self.plan, self.rows, self.stack = plan, rows, stack
         self.features, self.times = rows.features, rows.times
-        self.names = ["intercept", *self.features] if plan.columns.intercept else self.features
+        self.names: list[str] = (
+            ["intercept", *self.features] if plan.columns.intercept else self.features
+        )
         require_parameters(len(self.names), "the features")
         if not plan.json_out:
             require_no_formula([*self.names, *self.times])
@@ -56,7 +68,7 @@ class StreamRun:
                 "stream", plan.promise, plan.choices, stack,
                 source=plan.source, columns=plan.columns.target,
             )  # fmt: skip
-        self.estimator = None
+        self.estimator: pv.PrivateRLS | None = None
         if not plan.choices.to_releases:
             # Where it is not known, rows are whitened by the privacy noise alone.
             noise = pv.noise.Gaussian(cov=plan.columns.residual_variance or 0.0)
@@ -64,12 +76,12 @@ class StreamRun:
         self.last: dict[str, str] = {}  # the time of the last measurement
         self.chain = ""  # hash of the last line of releases
         self.used, self.missing = 0, 0
-        self.trail = Trail()
+        self.trail: Trail = Trail()
         self.digest = _hashed(repr(self.features))  # of the public columns that were used
-        self.output = LineOutput(plan.choices.output, stack)
+        self.output: LineOutput = LineOutput(plan.choices.output, stack)
         self.source: Iterator[Row] = iter(())  # the rows that are left
-        self.checkpoint = self._checkpoint()
-        self.resumed = self._resume()
+        self.checkpoint: pv.Checkpoint | None = self._checkpoint()
+        self.resumed: bool = self._resume()
 
     def _checkpoint(self) -> pv.Checkpoint | None:
         path, side = self.plan.restart.checkpoint, self.side
@@ -288,14 +300,14 @@ class StreamRun:
     def shown(self) -> int:
         """Measurements that were released so far."""
         assert self.estimator is not None
-        return self.estimator.readings - self.missing
+        return self.estimator.measurements - self.missing
 
     def _facts(self, side: Owner) -> dict[str, Any]:
         plan = self.plan
         more: dict[str, Any] = {"times": self.times} if self.times else {}
         return facts_of(
             plan.promise.level, simulated=side.source.simulated, grid=side.source.grid,
-            readings=[plan.columns.target], features=self.features, range=plan.promise.span,
+            measurements=[plan.columns.target], features=self.features, range=plan.promise.span,
             ledger=side.place, **more,
         )  # fmt: skip
 

@@ -42,6 +42,14 @@ class Owner:
     retired   how many steps were released as missing for that reason
     """
 
+    account: pv.ledger.Account | None
+    floor: int
+    mechanism: pv.StreamMechanism
+    source: Source
+    retired: int
+    resent: int
+    rows_again: bool
+
     def __init__(self, mechanism: pv.StreamMechanism, source: Source) -> None:
         self.mechanism, self.source = mechanism, source
         self.account = source.account if isinstance(source, LedgerSource) else None
@@ -139,6 +147,9 @@ def owner_of(
 
 class Analyst:
     """Releases as they arrive; `grid` is None until the first one, 0 for simulated ones."""
+
+    level: pv.StreamLevel
+    repeated: int
 
     def __init__(self, level: pv.StreamLevel, grid: float | None = None) -> None:
         self.level, self.grid, self.repeated = level, grid, 0

@@ -49,6 +49,10 @@ class Account:
     again    release once more what was released before; of a new account: these are other values.
     """
 
+    subject: str
+    budget: Budget | float | None
+    again: bool
+
     def __init__(
         self,
         ledger: Ledger | str | os.PathLike[str],
@@ -59,7 +63,7 @@ class Account:
     ) -> None:
         self._own = not isinstance(ledger, Ledger)
         self._ledger = ledger if isinstance(ledger, Ledger) else None
-        self.path = ledger.path if isinstance(ledger, Ledger) else Path(ledger).resolve()
+        self.path: Path = ledger.path if isinstance(ledger, Ledger) else Path(ledger).resolve()
         self.subject, self.budget, self.again = subject, budget, again
         self._seen: int | None = None  # the last entry when it was opened
 
@@ -107,7 +111,7 @@ class Account:
             last = before[-1]
             raise BudgetExceeded(
                 f"{self.subject!r} was released on {last.time[:16].replace('T', ' ')} (entry "
-                f"{last.sequence} of {self.path}); {self._left()}. Use that release: the "
+                f"{last.sequence} of {self.path}){self._left('; ')}. Use that release: the "
                 "same values again, with new noise, reveal more of them. If that is meant, raise "
                 "the budget and state `again`. Different values need their own `subject`."
             )
@@ -171,8 +175,8 @@ class Account:
         if not fits:
             raise BudgetExceeded(
                 f"{self.subject!r}: a release at level {float(plan.information):g} is more than "
-                f"the budget allows; {'it is less' if stated is None else self._left()}. Nothing "
-                "was drawn. Release at a lower level, or raise the budget in the ledger, which "
+                f"the budget allows{self._left('; ') if stated is not None else ''}. Nothing was "
+                "drawn. Release at a lower level, or raise the budget in the ledger, which "
                 "records it."
             )
 
@@ -247,11 +251,12 @@ class Account:
     def _releases(self) -> list[Entry]:
         return [one for one in self.ledger.history(self.subject) if one.cost is not None]
 
-    def _left(self) -> str:
+    def _left(self, before: str) -> str:
+        """The rest of a budget in levels, for a message; empty for one in ε."""
         left = self._ledger_account.remaining.level
-        if left is None:  # the budget is an ε
-            return "its budget may allow more"
-        return f"a level of {float(left):g} is left" if left else "nothing is left"
+        if left is None:
+            return ""
+        return before + (f"a level of {float(left):g} is left" if left else "nothing is left")
 
     def _require_newest(self, folder: Path) -> None:
         """Refuse a ledger that does not know a release which is there: an old copy."""

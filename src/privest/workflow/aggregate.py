@@ -123,7 +123,7 @@ class Aggregate:
             simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
             degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
             dropped=release.dropped, release=release, noise_found=own.residual_variance,
-            r_squared=own.r_squared,
+            r_squared=own.r_squared, noise_freedom=own.noise_freedom,
         )  # fmt: skip
 
 
@@ -144,6 +144,8 @@ def _design(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> S
 
 class LeavingSums(Leaving):
     """Sums of a table: `blocks` reads it once, `released` draws the noise."""
+
+    rows: int
 
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         super().__init__(plan, noise, data)
@@ -330,6 +332,18 @@ class Published:
         found = np.full((len(self.estimate),) * 2, np.nan)
         np.fill_diagonal(found, self.variance)
         return found
+
+    @property
+    def noise_freedom(self) -> float:
+        """Degrees of freedom of σ̂², of which a·σ̂² is a part of the variances; 0: not known."""
+        if not self.residual_variance or "cross" not in self.matrix:
+            return 0.0
+        known = np.isfinite(self.freedom)
+        with np.errstate(all="ignore"):  # of a document with wild numbers: not known
+            noise = NOISE * (np.linalg.inv(self.matrix["cross"]) ** 2).sum(axis=1) / self.level
+            own = self.freedom[known] * np.maximum(1 - noise / self.variance, 0.0)[known] ** 2
+            found = float(len(own) / np.sum(1 / own))
+        return found if np.isfinite(found) else 0.0
 
     def within(self, places: Sequence[int]) -> Published:
         """The submodel of some coefficients, the others 0: generalised least squares of z.

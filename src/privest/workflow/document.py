@@ -347,18 +347,23 @@ def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later
     return given
 
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "format": read_text, "version": read_count, "plan": _any, "columns": _any, "facts": _any,
     "grid": read_number, "table": read_text, "sha256": read_hash, "checksum": read_hash,
     "entry": optional(LedgerPlace.read), "signature": optional(read_hash),
 }  # fmt: skip
-ENTRY = {"ledger": read_text, "subject": read_text, "sequence": read_count, "hash": read_hash}
-FACTS = {
+ENTRY: dict[str, Any] = {
+    "ledger": read_text,
+    "subject": read_text,
+    "sequence": read_count,
+    "hash": read_hash,
+}
+FACTS: dict[str, Any] = {
     "rows": read_count, "dropped": read_count, "persons": optional(read_count),
     "most_rows": optional(read_count), "coefficients": _any, "categories": _any,
     "simulated": read_flag, "warning": optional(read_text), "epsilon": optional(read_positive),
 }  # fmt: skip
-COLUMN = {
+COLUMN: dict[str, Any] = {
     "target": read_text, "level": read_positive, "residual_variance": optional(read_positive),
     "reference_rows": optional(read_count), "name": read_text, "unit": read_positive,
     "zero": read_number,

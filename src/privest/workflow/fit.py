@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from privest.arrays import Array, as_choice
+from privest.data.features import INTERCEPT
 from privest.errors import InvalidInput
 from privest.estimator import clipped_moments
 from privest.estimator.inference import (
@@ -52,6 +53,7 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> TableEstimate:
     errors, _ = row_errors(how, first.value, first.inverse, rows, first.scatter)
     errors = replace(errors, classical=_without_privacy(release, first))
     more = said_of_noise(release, first.scatter)
+    more |= {"r_squared": _explained(release, first, errors.covariance)}
     if how == "auto" and errors.method.startswith("Student"):
         more |= {"cautions": (EQUAL_VARIANCES,)}
     return estimated(release, first.value, errors, **more)
@@ -59,10 +61,11 @@ def estimate_rows(release: TableRelease, how: str = "auto") -> TableEstimate:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """θ̂, A = (HᵀH)⁻¹ and the residuals."""
+    """θ̂, A = (HᵀH)⁻¹, R with RᵀR = HᵀH, and the residuals."""
 
     value: Array
     inverse: Array
+    upper: Array
     scatter: Scatter
 
 
@@ -77,7 +80,7 @@ def first_pass(release: TableRelease, *, weighted: bool = False) -> FirstPass:
     if rows <= n:
         raise too_few(release)
     scatter = Scatter(sums.misfit, rows - n, added_of(release))
-    return FirstPass(sums.solution(), sums.inverse(), scatter)
+    return FirstPass(sums.solution(), sums.inverse(), sums.upper, scatter)
 
 
 def _without_privacy(release: TableRelease, first: FirstPass) -> Array | None:
@@ -86,6 +89,21 @@ def _without_privacy(release: TableRelease, first: FirstPass) -> Array | None:
     if variance is None and interval is not None and interval[0] > 0:
         variance = first.scatter.noise_variance
     return None if variance is None else variance * first.inverse
+
+
+def _explained(release: TableRelease, first: FirstPass, covariance: Array) -> float | None:
+    """R², the share of the variance of y that the features explain; less what θ̂'s errors add.
+
+    The rows of Rθ below that of the intercept, which is first, hold Σ (h_iθ − mean)². None without
+    an intercept, or where the release does not tell σ² from 0.
+    """
+    interval = first.scatter.noise_interval()
+    if release.names[0] != INTERCEPT or interval is None or not interval[0] > 0:
+        return None
+    rows = first.scatter.freedom + len(release.names)
+    R = first.upper[1:] / math.sqrt(rows)
+    share = max(0.0, float(np.sum((R @ first.value) ** 2) - np.trace(R @ covariance @ R.T)))
+    return share / (share + first.scatter.noise_variance)
 
 
 def too_few(release: TableRelease) -> InvalidInput:
@@ -101,6 +119,7 @@ def said_of_noise(release: TableRelease, scatter: Scatter) -> dict[str, Any]:
     return {
         "less_noise_p": less_noise_p(scatter.squares, scatter.freedom, scatter.added),
         "noise_found": scatter.noise_variance,
+        "noise_freedom": scatter.noise_freedom,
         "noise_interval": scatter.noise_interval(),
     }
 
@@ -205,7 +224,7 @@ def _looked_at(release: TableRelease) -> tuple[Array, int]:
 # --- yes/no and counts ---
 
 
-HOW = {"model": "model", "auto": None, "hc3": "HC3"}
+HOW: dict[str, str | None] = {"model": "model", "auto": None, "hc3": "HC3"}
 
 
 def estimate_family(release: TableRelease, errors: str = "auto") -> TableEstimate:

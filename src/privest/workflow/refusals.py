@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from privest.errors import InvalidInput
+from privest.errors import NotOffered
 
 if TYPE_CHECKING:
     from privest.workflow.spec import Spec
@@ -37,14 +37,6 @@ class _Facts:
         self.expected = bool(spec.public.expected)
         self.variance = spec.public.residual_variance is not None
         self.reference = spec.public.reference is not None
-
-
-class NotOffered(InvalidInput):
-    """Combinations that do not exist; `refused` has the sentence of each by its key."""
-
-    def __init__(self, refused: dict[str, str]) -> None:
-        super().__init__(next(iter(refused.values())))
-        self.refused = refused
 
 
 REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {

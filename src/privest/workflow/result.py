@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privest.arrays import CONFIDENCE, Array
 from privest.errors import InvalidInput
-from privest.estimator import Estimate
+from privest.estimator import Estimate, Prediction
 from privest.estimator.inference import DOUBTFUL, as_percent
-from privest.records import plain
+from privest.records import named_rows, plain
 from privest.workflow.document import TableRelease
 
-if TYPE_CHECKING:
-    from privest.workflow.units import RowMean
-
+FEWEST = 4.0  # degrees of freedom of σ̂², below which no prediction interval is made
 SMALL = 0.05  # standard errors: a smaller clipping bias is not told
 
 
@@ -30,6 +29,7 @@ class TableEstimate(Estimate):
     clipping_bias   the largest bias of least squares by clipping, in standard errors.
     cautions        assumptions of the intervals that the release cannot show, a sentence each.
     noise_found     σ̂² as the release shows it, with its 95% `noise_interval`; None: not looked for.
+    noise_freedom   degrees of freedom of σ̂², 2σ̂⁴/var σ̂²; 0: not known.
     r_squared       share of the variance that the features explain, approximate.
     less_noise_p    p-value of so little scatter if the noise of the header is in the release.
     parts           of several columns an estimate each; names are then TARGET: NAME, and
@@ -42,6 +42,7 @@ class TableEstimate(Estimate):
     clipped: float | None = None
     remark: str | None = None
     noise_found: float | None = None
+    noise_freedom: float = 0.0
     r_squared: float | None = None
     noise_interval: tuple[float, float] | None = None
     less_noise_p: float | None = None
@@ -100,17 +101,72 @@ class TableEstimate(Estimate):
                     found[f"{before}{name}"] = as_percent([value, *ends])
         return found
 
-    def mean_at(self, row: Mapping[str, object], confidence: float = CONFIDENCE) -> RowMean:
-        """The mean of the target at a row {"age": 50, "sex": "male"}, in the units of the file.
+    def predict(
+        self, rows: object, *, confidence: float = CONFIDENCE, noise: float | None = None
+    ) -> Prediction:
+        """The mean of the target at rows {"age": 50, "sex": "male"}, in the units of the file.
 
-        For a logarithm it is the median, e^{hθ̂} (the geometric mean).
+        For a logarithm it is the median (the geometric mean), for yes/no the share of yes.
+
+        rows   values by name, of numbers or columns; a list of such rows; a frame, whose other
+               columns are ignored.
+        noise  the residual variance, for prediction intervals of numeric outcomes; None: as stated,
+               or as the release shows it.
         """
-        from privest.workflow.units import mean_at
+        from privest.workflow.units import in_file_units, require_predictable
 
-        if self.parts:
-            first = self.release.columns[0].target
-            raise InvalidInput(f"the mean at a row is of one column: take estimate[{first!r}].")
-        return mean_at(self, row, confidence)
+        require_predictable(self)
+        freedom = math.inf
+        if noise is None:
+            noise, freedom = self._shown_variance()
+        elif self.release.model.family != "gaussian":
+            raise InvalidInput("a prediction interval is of a numeric outcome: leave noise out.")
+        found = self._predicted(self._matrix(rows), confidence, noise, freedom)
+        return in_file_units(self, found)
+
+    def _shown_variance(self) -> tuple[float | None, float]:
+        """σ² of a new value as stated, or as the release shows it, with its degrees of freedom."""
+        if self.release.model.family != "gaussian":
+            return None, math.inf
+        if self.residual_variance is not None:
+            return self.residual_variance, math.inf
+        if not self.noise_found or self.noise_freedom < FEWEST:
+            return None, math.inf
+        return self.noise_found, self.noise_freedom
+
+    def _matrix(self, rows: object, absent: float | None = None) -> Array:
+        from privest.workflow.units import row_features
+
+        named = named_rows(rows)
+        if named is not None and hasattr(rows, "columns"):
+            asked = row_features(self.release)
+            named = [{k: v for k, v in row.items() if k in asked} for row in named]
+        return super()._matrix(rows if named is None else named, absent)
+
+    def _row(self, values: Mapping[str, object], absent: float | None) -> Array:
+        from privest.workflow.units import row_of
+
+        if absent is not None:  # weights of a contrast, by the names of coefficients
+            return super()._row(values, absent)
+        return row_of(self.names, values, self.release.categories)
+
+    def _members(self, name: str) -> Sequence[str]:
+        return (name, *(f"{name}={one}" for one in self.release.categories.get(name, ())))
+
+    def _heading(self) -> list[str]:
+        """Facts in two columns, as statsmodels has them."""
+        release = self.release
+        target = ", ".join(one.target for one in release.columns)
+        facts = {
+            "Outcome": target, "Rows": f"{self.rows:,}",
+            "Release": "noisy sums" if release.sums else "noisy rows",
+            "Noise": "SIMULATED: no protection" if self.simulated else "protected",
+            "Residual variance": _number(self.noise_found), "R²": _number(self.r_squared),
+        }  # fmt: skip
+        cells = [f"{name + ':':19} {value}" for name, value in facts.items()]
+        wide = max(map(len, cells[::2])) + 4
+        lines = [f"{left:{wide}}{right}" for left, right in zip(cells[::2], cells[1::2])]
+        return [*lines, f"Standard errors:    {self.method}"]
 
     def summary(self, confidence: float = CONFIDENCE) -> str:
         """The table of `Estimate.summary`; for logarithms the per cent below it."""
@@ -132,6 +188,10 @@ class TableEstimate(Estimate):
             record["parts"] = [part.to_dict(confidence) for part in self.parts]
         percent = self.percent(confidence)
         return record | ({"percent": plain(percent)} if percent else {})
+
+
+def _number(value: float | None) -> str:
+    return "not shown" if value is None else f"{value:.4g}"
 
 
 def is_category(name: str) -> bool:

@@ -14,11 +14,13 @@ from privest.arrays import AnyArray, Array, Index
 from privest.data.cells import Texts
 from privest.data.persons import Persons
 from privest.data.rows import Block, read_rows
+from privest.data.source import Source as TableSource
 from privest.data.source import open_source
 from privest.data.writer import table_writer
 from privest.errors import InvalidInput
 from privest.lattice import literal_root
 from privest.linalg import RunningLeastSquares
+from privest.mechanism.rows import RowMechanism
 from privest.mechanism.source import Source
 from privest.records import standard_errors
 from privest.workflow.spec import Spec
@@ -122,11 +124,16 @@ def _level_column_errors(plan: Plan, column: Column, level: float | None) -> Pla
 class Leaving:
     """The private table of a plan on its way out; `dropped` and `persons` so far."""
 
+    plan: Plan
+    spec: Spec
+    noise: Source
+    dropped: int
+
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         spec, data = plan.spec, plan.data if data is None else data
         self.plan, self.spec, self.noise = plan, spec, noise
         self.dropped, self.persons = 0, None if plan.model.person is None else 0
-        self.table = open_source(spec.data if data is None else data, spec.format)
+        self.table: TableSource = open_source(spec.data if data is None else data, spec.format)
         require_unchanged(spec, plan.found, data, self.table.stamp)
         self.table.require(spec.targets)
         for target in spec.targets:  # numbers, as far as a look shows
@@ -164,7 +171,7 @@ class LeavingRows(Leaving):
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         super().__init__(plan, noise, data)
         level, limits = plan.column.level, plan.limits(plan.column)
-        self.mechanism = plan.distribution.mechanism(level, limits, repr(level))
+        self.mechanism: RowMechanism = plan.distribution.mechanism(level, limits, repr(level))
         self.mechanism.require(_root(level))
 
     def write(

@@ -113,7 +113,8 @@ class Laplace(_Pure):
 class RandomisedResponse(_Pure):
     """A yes or no that is flipped with a public probability: pure ε."""
 
-    name, kind = "randomised response", "coin"
+    name: ClassVar[str] = "randomised response"
+    kind: ClassVar[str] = "coin"
     bits = True
 
     def relative_level(self, epsilon: float, delta: float) -> float:

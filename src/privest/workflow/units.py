@@ -1,24 +1,30 @@
-"""Means at a row, in the units of the file."""
+"""Predictions at rows, in the units of the file."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy
 
-from privest.arrays import CONFIDENCE, Array, as_number
+from privest.arrays import Array, as_number
 from privest.data.cells import TRUTHS, meant
 from privest.data.features import category_place
 from privest.errors import InvalidInput
-from privest.records import Record, quantile
+from privest.estimator import Prediction
 from privest.workflow.document import TableRelease
 from privest.workflow.result import SMALL, TableEstimate
 
 INTERCEPT = "intercept"
 MOST = 20  # names that a message lists
+# What a prediction is of, and from hθ to it.
+LINKS: dict[str, tuple[str, Callable[[Array], Array] | None]] = {
+    "none": ("mean", None), "log": ("median", np.exp), "binomial": ("share", scipy.special.expit),
+    "poisson": ("mean", np.exp),
+}  # fmt: skip
 
 
 def row_of(
@@ -68,24 +74,12 @@ def _cell(name: str, cells: Mapping[str, float]) -> float:
     return math.prod(cells[part] for part in parts)
 
 
-@dataclass(frozen=True, eq=False)
-class RowMean(Record):
-    """The "mean" (`kind`) of a target at one row, or the "median" of a logarithm, with interval."""
-
-    kind: str
-    value: float
-    interval: Array
-
-
-def mean_at(
-    found: TableEstimate, row: Mapping[str, object], confidence: float = CONFIDENCE
-) -> RowMean:
-    """See `TableEstimate.mean_at`."""
+def require_predictable(found: TableEstimate) -> None:
+    """Refuse predictions that the release does not allow."""
     release = found.release
-    if release.model.family != "gaussian":
-        raise InvalidInput(
-            f"a mean at a row is of a numeric outcome; this release is {release.model.family}."
-        )
+    if found.parts:
+        first = release.columns[0].target
+        raise InvalidInput(f"a mean at a row is of one column: take estimate[{first!r}].")
     if release.sums and not release.sums[0].matrix:
         raise InvalidInput(
             "a mean at a row needs how the coefficients go together: an aggregate release with its "
@@ -96,28 +90,27 @@ def mean_at(
             "a mean at a row is not there: the range clips so many values that the mean of what "
             "was clipped is not that of the values. Use a wider range."
         )
-    h = row_of(found.names, row, release.categories)
-    middle, error = float(h @ found.value), float(np.sqrt(h @ found.covariance @ h))
-    half = quantile(confidence, _freedom(found, h)) * error
-    ends = np.array([middle - half, middle + half])
-    if release.model.transform == "none":
-        return RowMean("mean", middle, ends)
+
+
+def in_file_units(found: TableEstimate, linear: Prediction) -> Prediction:
+    """Predictions hθ̂ in the units of the file: exp of a logarithm, a share, a count."""
+    model = found.release.model
+    kind, link = LINKS[model.transform if model.family == "gaussian" else model.family]
+    if link is None:
+        return linear
+    new = None if linear.prediction_interval is None else link(linear.prediction_interval)
     with np.errstate(over="ignore"):
-        return RowMean("median", float(np.exp(np.float64(middle))), np.exp(ends))
-
-
-def _freedom(found: TableEstimate, h: Array) -> float | None:
-    freedom = found.degrees_of_freedom
-    if freedom is None:
-        return None
-    return float(np.min(np.broadcast_to(np.asarray(freedom, float), h.shape)[h != 0]))
+        return replace(
+            linear, kind=kind, value=link(linear.value), interval=link(linear.interval),
+            prediction_interval=new,
+        )  # fmt: skip
 
 
 # --- what can be asked ---
 
 
 def row_features(release: TableRelease) -> dict[str, tuple[str, ...] | None]:
-    """The features that `mean_at` needs: public lists of categories, None for a number."""
+    """The features that `predict` needs: public lists of categories, None for a number."""
     lists, names = release.categories, release.names
     found: dict[str, tuple[str, ...] | None] = {}
     for name in names:

@@ -37,13 +37,13 @@ class OneDraw(Componentwise):
 UNIT = Additive(noise.Gaussian(1.0))
 
 
-@pytest.mark.parametrize("readings", [2, 3])
-def test_noise_that_a_sampler_repeats_between_readings_is_seen(readings):
+@pytest.mark.parametrize("measurements", [2, 3])
+def test_noise_that_a_sampler_repeats_between_readings_is_seen(measurements):
     channel = Channel.from_functions(sample=shared_noise, log_density=normal_log_density, worst=1.0)
-    found = certify(Componentwise(channel, measurements=readings), 1.0, samples=20_000)
+    found = certify(Componentwise(channel, measurements=measurements), 1.0, samples=20_000)
     assert found.verdict != "holds", str(found)
     assert found.sampler == "contradicts"
-    if readings == 2:
+    if measurements == 2:
         assert found.margin == math.inf
 
 

@@ -24,7 +24,7 @@ def test_the_table_is_that_of_the_formulas(privest):
         mu = exposures.mu_for_chance(one["chance"])
         assert exact * (1 - 2.1 * 2**-10 / mu) <= one["level"] <= exact
         assert one["epsilon"] <= gdp.epsilon_of(mu, 1e-6) * (1 + 1e-9)
-        assert one["reading_error"] == pytest.approx(one["level"] ** -0.5)
+        assert one["measurement_error"] == pytest.approx(one["level"] ** -0.5)
         assert one["informed_error"] is None
 
 

@@ -11,11 +11,13 @@ VARIANCE = 0.7
 NAMES = ("a", "b", "c")
 
 
-def nearly_collinear(apart: float, readings: int = 20) -> tuple[np.ndarray, np.ndarray]:
+def nearly_collinear(apart: float, measurements: int = 20) -> tuple[np.ndarray, np.ndarray]:
     """H whose last two columns are `apart` from each other, and a level for each reading."""
     rng = np.random.default_rng(5)
-    a, b = rng.normal(size=(2, readings))
-    return np.column_stack([np.ones(readings), a, a + apart * b]), rng.uniform(0.5, 2.0, readings)
+    a, b = rng.normal(size=(2, measurements))
+    return np.column_stack([np.ones(measurements), a, a + apart * b]), rng.uniform(
+        0.5, 2.0, measurements
+    )
 
 
 def exact_covariance(H: np.ndarray, levels: np.ndarray) -> mpmath.matrix:

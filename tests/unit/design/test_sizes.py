@@ -24,7 +24,7 @@ def alike(seed, v):
 def test_the_closed_form_of_rows_alike(seed, v, s):
     model, wanted = alike(seed, v)
     found = sample_size(model, wanted, level=s)
-    A0 = np.linalg.inv(model.matrix.T @ model.matrix / model.readings)
+    A0 = np.linalg.inv(model.matrix.T @ model.matrix / model.measurements)
     errors = np.array(list(wanted.values()))
     assert found.needed[0] == pytest.approx(np.diagonal(A0) * (v + 1 / s) / errors**2, rel=RTOL)
     assert found.classical == pytest.approx(np.diagonal(A0) * v / errors**2, rel=RTOL)

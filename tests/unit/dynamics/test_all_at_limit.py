@@ -46,12 +46,12 @@ def test_wald_ends_stay_within_the_limits(fits):
 
 
 def test_the_command_answers(tmp_path):
-    readings, rows = tmp_path / "y.csv", tmp_path / "rows.csv"
-    readings.write_text("y\n" + "0\n" * 60, encoding="utf-8")
+    measurements, rows = tmp_path / "y.csv", tmp_path / "rows.csv"
+    measurements.write_text("y\n" + "0\n" * 60, encoding="utf-8")
     app = typer.Typer(pretty_exceptions_enable=False)
     app.command("identify")(identify)
     app.command("other")(lambda: None)
-    asked = ["identify", str(readings), "--family", "level", "--level", "1", "--simulate"]
+    asked = ["identify", str(measurements), "--family", "level", "--level", "1", "--simulate"]
     done = CliRunner().invoke(app, [*asked, "--seed", "1", "--output", str(rows)])
     assert done.exit_code == 0, done.output
     assert done.exception is None

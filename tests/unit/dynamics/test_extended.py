@@ -21,7 +21,7 @@ def linear(**jacobians):
 @pytest.mark.parametrize("given", [False, True])
 def test_a_linear_one_is_the_kalman_filter(given):
     """Numerical Jacobians are good to 1e-6 by contract, and to about 1e-12 on linear functions."""
-    slopes = {"transition_jacobian": lambda x: A, "reading_jacobian": lambda x: C}
+    slopes = {"transition_jacobian": lambda x: A, "measurement_jacobian": lambda x: C}
     extended = linear(**(slopes if given else {}))
     system = dynamics.StateSpace(A, C, 0.1, 0.2, [1.0, -1.0], 0.5)
     rng = np.random.default_rng(0)
@@ -52,7 +52,7 @@ def test_errors_of_a_pendulum_are_near_its_local_bound():
         mean0=[0.5, 0.0],
         cov0=1e-4,
         transition_jacobian=lambda x: np.array([[1.0, 0.1], [-0.1 * np.cos(x[0]), 1.0]]),
-        reading_jacobian=lambda x: np.array([[np.cos(x[0]), 0.0]]),
+        measurement_jacobian=lambda x: np.array([[np.cos(x[0]), 0.0]]),
     )
     rng = np.random.default_rng(1)
     steps, trials = 20, 300
@@ -86,7 +86,9 @@ def test_bad_input():
             lambda x: x, lambda x: x, np.ones((3, 2, 2)), 0.1, [0.0, 0.0], 1.0
         )
     with pytest.raises(InvalidInput, match="Jacobian of h must be 1×2"):
-        dynamics.local_bound(linear(reading_jacobian=lambda x: np.eye(2)), 1.0, np.zeros((3, 2)))
+        dynamics.local_bound(
+            linear(measurement_jacobian=lambda x: np.eye(2)), 1.0, np.zeros((3, 2))
+        )
     with pytest.raises(InvalidInput, match="trajectory must be"):
         dynamics.local_bound(linear(), 1.0, np.zeros((3, 1)))
     banded = pv.StreamLevel.constant(1.0, lags=[0.5])

@@ -19,8 +19,8 @@ CHI = float(scipy.special.chdtri(1, 0.05))
 def released(steps=150, phi=0.8, mean=0.0, seed=3, extra=0.0):
     rng = np.random.default_rng(seed)
     system = dynamics.AR(1, mean=False).system([phi, 1 - phi**2])
-    readings = mean + extra + system.sample(steps, rng)[1][:, 0]
-    return pv.StreamMechanism(LEVEL).simulate(readings, rng)
+    measurements = mean + extra + system.sample(steps, rng)[1][:, 0]
+    return pv.StreamMechanism(LEVEL).simulate(measurements, rng)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +122,8 @@ def test_public_inputs_ahead():
 def test_many_series_share_parameters_and_have_forecasts_of_their_own():
     rng = np.random.default_rng(4)
     system = dynamics.AR(1, mean=False).system([0.8, 0.36])
-    readings = system.sample(60, rng, trials=3)[1]
-    release = pv.StreamMechanism(LEVEL).simulate(readings, rng)
+    measurements = system.sample(60, rng, trials=3)[1]
+    release = pv.StreamMechanism(LEVEL).simulate(measurements, rng)
     own = fit(dynamics.AR(1, mean=False), release, level=LEVEL)
     ahead = own.forecast(2)
     assert ahead.value.shape == (3, 2, 1)

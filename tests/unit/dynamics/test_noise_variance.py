@@ -92,7 +92,7 @@ def test_the_extended_filter_of_a_linear_system():
     A, C = system.A, system.C
     extended = dynamics.NonlinearStateSpace(
         lambda x: A @ x, lambda x: C @ x, system.Q, system.R, system.mean0, system.cov0,
-        transition_jacobian=lambda x: A, reading_jacobian=lambda x: C,
+        transition_jacobian=lambda x: A, measurement_jacobian=lambda x: C,
     )  # fmt: skip
     release = released(system, LEVELS["independent"])
     found = dynamics.filter(extended, release, level=LEVELS["independent"], method="extended")

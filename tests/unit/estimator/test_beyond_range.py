@@ -73,7 +73,7 @@ def test_the_regression_says_so(noise):
     model = PrivateLinearRegression(
         level=1e4, noise=noise, range=(0.0, 1.0), simulate=True, random_state=0
     )
-    with pytest.raises(NotIdentifiable, match="all readings may lie above the range"):
+    with pytest.raises(NotIdentifiable, match="all measurements may lie above the range"):
         model.fit(x, np.full(50, 5.0))
     assert model.fit(x, 0.5 + 0.3 * x[:, 0]).result_.standard_error.max() < 0.1
 
@@ -84,7 +84,7 @@ def test_a_variance_that_cannot_be_told_from_the_mean_is_said(seed):
     rng = np.random.default_rng(seed)
     H = np.column_stack([np.ones(30), rng.standard_normal(30)])
     z = np.append([0.5, 0.5], np.ones(28)) + rng.standard_normal(30) / 10
-    with pytest.raises(NotIdentifiable, match="does not tell the noise variance"):
+    with pytest.raises(NotIdentifiable, match="does not tell the measurement noise variance"):
         estimate_clipped(ClippedRows(H, z, 1.0, 100.0, 0.0, 1.0), variance_known=False)
 
 

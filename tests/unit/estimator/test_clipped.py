@@ -78,7 +78,7 @@ def test_missing_readings_are_left_out():
     found = estimate_clipped(rows_of(H, np.where(gone, np.nan, z)))
     np.testing.assert_array_equal(found.value, whole.value)
     np.testing.assert_array_equal(found.covariance, whole.covariance)
-    assert found.readings == whole.readings == (~gone).sum()
+    assert found.measurements == whole.measurements == (~gone).sum()
 
 
 def test_an_ill_conditioned_design_keeps_its_digits():

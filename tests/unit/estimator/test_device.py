@@ -166,7 +166,7 @@ def test_refusals(device):
         maximum_likelihood(H, Y, numerical, backend="cupy")
     with pytest.raises(InvalidInput, match="lies on a graphics processor"):
         maximum_likelihood(H, device.asarray(Y), LAPLACE)
-    with pytest.raises(InvalidInput, match="6 readings and H 5 rows"):
+    with pytest.raises(InvalidInput, match="6 measurements and H 5 rows"):
         maximum_likelihood(H[:5], device.asarray(Y), LAPLACE, backend="cupy")
     with pytest.raises(InvalidInput, match="finite"):
         maximum_likelihood(H, device.asarray(Y * np.nan), LAPLACE, backend="cupy")

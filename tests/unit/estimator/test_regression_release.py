@@ -123,7 +123,7 @@ def test_missing_readings_are_left_out(kind, more):
         expected = (UNIT / 2 + VARIANCE) * np.linalg.inv(kept.T @ kept)
         np.testing.assert_allclose(found.covariance_, expected, rtol=1e-10)
     else:
-        assert found.result_.readings == 38
+        assert found.result_.measurements == 38
     assert found.n_samples_seen_ == 40
 
 
@@ -144,7 +144,7 @@ def test_no_value_is_refused(value, more):
 @pytest.mark.parametrize("kind", [list, lambda y: np.array(y, dtype=object), pd.Series])
 def test_integers_of_any_size_are_readings(value, kind):
     found = regression(range=(-9.0, 9.0)).fit(X, kind([value, None, *map(float, Y[2:])]))
-    assert found.result_.readings == 39
+    assert found.result_.measurements == 39
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_levels_of_every_sample_and_a_range():
     levels = np.linspace(0.5, 3.0, 40)
     levels[5] = 0.0
     model = regression(levels, range=(-9.0, 9.0)).fit(X, Y)
-    assert model.result_.readings == 39
+    assert model.result_.measurements == 39
     assert model.noise_variance_ == VARIANCE
 
 

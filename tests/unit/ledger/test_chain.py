@@ -36,6 +36,9 @@ class Lying(Store):
     def __init__(self, rows, numbers):
         self.path, self.found, self.data = "ledger.db", rows, numbers
 
+    def close(self):
+        pass
+
     def rows(self, clause, *values):
         return iter(self.found)
 

@@ -88,13 +88,13 @@ def test_the_statement_of_a_range_holds_for_every_change_of_a_reading(level):
     assert said.mu / 2 < max(moves) <= said.mu * (1 + 1e-12)
 
 
-def correlated_case(readings=240):
+def correlated_case(measurements=240):
     """Pairs of readings with correlated levels and noise."""
     rng = np.random.default_rng(4)
-    H = np.column_stack([np.ones(readings), rng.uniform(-1, 1, readings)])
-    sigma = np.kron(np.eye(readings // 2), [[0.5, 0.2], [0.2, 0.4]])
+    H = np.column_stack([np.ones(measurements), rng.uniform(-1, 1, measurements)])
+    sigma = np.kron(np.eye(measurements // 2), [[0.5, 0.2], [0.2, 0.4]])
     model = pv.LinearModel(H, noise=pv.noise.Gaussian(cov=sigma))
-    level = pv.PrivacyLevel(np.kron(np.eye(readings // 2), S))
+    level = pv.PrivacyLevel(np.kron(np.eye(measurements // 2), S))
     return model, level, sigma
 
 
@@ -102,7 +102,7 @@ def correlated_case(readings=240):
 def test_the_estimate_of_a_correlated_release_has_its_covariance(real):
     """θ̂ − θ in standard errors, 80 releases: mean 0 and variance 1, at odds of 1e-7 for each."""
     model, level, sigma = correlated_case(100)
-    mechanism = GaussianMechanism(level.uncorrelated(sigma), model.readings, range=(-0.4, 1.2))
+    mechanism = GaussianMechanism(level.uncorrelated(sigma), model.measurements, range=(-0.4, 1.2))
     theta, rng, trials = np.array([0.6, 0.7]), np.random.default_rng(5), 80
     y = model.sample(theta, rng, trials=trials)
     z = mechanism.release(y) if real else mechanism.simulate(y, rng)

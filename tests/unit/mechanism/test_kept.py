@@ -91,9 +91,9 @@ def test_other_readings_get_the_release_of_before(path, caplog):
 def test_nothing_in_the_file_is_made_of_the_readings(path):
     """Not even a keyed hash: the key lies beside it, and guesses could be tried against it."""
     tags = []
-    for readings in (Y, 2.0 * Y):
+    for measurements in (Y, 2.0 * Y):
         path.unlink(missing_ok=True)
-        Kept(path).add_noise(readings)
+        Kept(path).add_noise(measurements)
         with np.load(path) as archive:
             tags.append(archive["readings"].tobytes())
     assert tags[0] == tags[1]

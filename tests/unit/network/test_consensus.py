@@ -24,7 +24,7 @@ def test_a_sensor_needs_a_level_and_readings_of_its_size():
         network.Sensor([[1.0]], NOISE, None)
     assert network.Sensor([[1.0]], NOISE, 1.0).level.number == 1.0
     sensor = network.Sensor([[1.0], [2.0]], NOISE, pv.PrivacyLevel([1.0, 0.0]))
-    assert (sensor.readings, sensor.outputs, sensor.parameters) == (2, 1, 1)
+    assert (sensor.measurements, sensor.outputs, sensor.parameters) == (2, 1, 1)
     with pytest.raises(InvalidInput, match="2 measurements; received shape"):
         sensor.simulate([1.0], RNG(0))
     release = sensor.simulate([1.0, 2.0], RNG(0))

@@ -32,7 +32,7 @@ def written_out(made, sent):
     """(x_i, r_i, part of e_i) of every sensor by dense matrices."""
     parts = []
     for sensor, release in zip(made, sent):
-        rows = sensor.level_matrix.factor_rows(np.eye(sensor.readings))
+        rows = sensor.level_matrix.factor_rows(np.eye(sensor.measurements))
         rows = rows[sensor.level_matrix.informative()]
         there = ~np.isnan(release.values)
         rows, z = rows[there], release.values[there]

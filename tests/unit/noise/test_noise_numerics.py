@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from privest.noise.numerics.cdf import CdfTable
-from privest.noise.numerics.density import NumericalDensity
+from privest.noise.numerics.density import CdfTable, NumericalDensity
 from privest.noise.numerics.differences import find_jumps, first_derivative, second_derivative
 from privest.noise.quadrature import Cells, Chain, gauss, integrate, on_panels, refine
 

@@ -29,7 +29,7 @@ SETTING = {"model": MODEL, "theta": [0.4, -1.2]}
 def logistic(model, s):
     """Logistic noise on data, least squares."""
     mechanism = calibrate(
-        lambda level: Additive.calibrated(level, law=Logistic()), s, model=model.readings
+        lambda level: Additive.calibrated(level, law=Logistic()), s, model=model.measurements
     )
     return mechanism, lambda z: np.linalg.lstsq(model.matrix, z.T, rcond=None)[0].T
 
@@ -213,7 +213,7 @@ def test_a_gaussian_law_in_place_of_the_mechanism_attains_too():
 
     def plain(model, s):
         mechanism = calibrate(
-            lambda level: Additive.calibrated(level, law=Gaussian()), s, model=model.readings
+            lambda level: Additive.calibrated(level, law=Gaussian()), s, model=model.measurements
         )
         return mechanism, lambda z: np.linalg.lstsq(model.matrix, z.T, rcond=None)[0].T
 

@@ -226,13 +226,13 @@ def test_a_range_makes_it_true_and_a_move_does_not():
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "readings"),
+    ("mechanism", "measurements"),
     [
         (lambda: GaussianMechanism([[1.0, -0.9], [-0.9, 1.0]], 2, range=(0.0, 1.0)), 2),
         (lambda: StreamMechanism(StreamLevel.constant(1.0, lags=[0.5]), range=(-1.0, 1.0)), 6),
     ],
 )
-def test_a_clipped_release_shifts_by_no_more_than_stated(mechanism, readings, monkeypatch):
+def test_a_clipped_release_shifts_by_no_more_than_stated(mechanism, measurements, monkeypatch):
     """One reading jumps anywhere: the noiseless integers (same words) of both data sets."""
     half = np.uint64(2**63)
     monkeypatch.setattr(lattice, "os_words", lambda count: np.full(count, half))
@@ -250,9 +250,9 @@ def test_a_clipped_release_shifts_by_no_more_than_stated(mechanism, readings, mo
 
     largest = 0.0
     for _ in range(100):
-        y = rng.uniform(-1, 2, readings)
+        y = rng.uniform(-1, 2, measurements)
         other = y.copy()
-        other[rng.integers(readings)] = rng.choice([-1e9, 1e9, 0.3])
+        other[rng.integers(measurements)] = rng.choice([-1e9, 1e9, 0.3])
         shown = [np.asarray(getattr(r, "values", r)) for r in
                  (mechanism().release(given, Bare()) for given in (y, other))]  # fmt: skip
         largest = max(largest, (((shown[0] - shown[1]) / GRID) ** 2).sum())

@@ -211,7 +211,7 @@ def test_every_form_of_a_stream_level_passes_one_door():
 
 
 @pytest.mark.parametrize(
-    ("given", "steps", "readings", "text"),
+    ("given", "steps", "measurements", "text"),
     [
         (None, None, None, "level is None"),
         (-1.0, None, None, "positive semi-definite"),
@@ -224,9 +224,9 @@ def test_every_form_of_a_stream_level_passes_one_door():
         ([1.0, 2.0], None, 2, "measurements of size 1;"),
     ],
 )
-def test_a_stream_level_fails_closed(given, steps, readings, text):
+def test_a_stream_level_fails_closed(given, steps, measurements, text):
     with pytest.raises(pv.errors.InvalidInput, match=text):
-        pv.privacy.as_stream_level(given, steps, measurements=readings)
+        pv.privacy.as_stream_level(given, steps, measurements=measurements)
 
 
 def test_a_fingerprint_tells_levels_apart_and_not_their_spelling():

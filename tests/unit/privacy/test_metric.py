@@ -58,9 +58,11 @@ def test_the_radial_law_attains_the_bound_for_vector_readings(epsilon, size, see
 
 
 @untimed
-@given(epsilon=epsilons, readings=st.integers(1, 10**6))
-def test_trace_bound_is_the_sum_over_readings(epsilon, readings):
-    assert metric_trace(epsilon, readings) == pytest.approx(readings * epsilon**2, rel=1e-15)
+@given(epsilon=epsilons, measurements=st.integers(1, 10**6))
+def test_trace_bound_is_the_sum_over_readings(epsilon, measurements):
+    assert metric_trace(epsilon, measurements) == pytest.approx(
+        measurements * epsilon**2, rel=1e-15
+    )
     assert metric_trace(epsilon, 1) == metric_trace(epsilon)
 
 

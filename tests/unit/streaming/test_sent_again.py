@@ -17,9 +17,9 @@ READ = [round(5 + 4 * math.sin(3 * k), 3) for k in range(40)]
 BESIDE = [round(math.cos(5 * k), 3) for k in range(40)]
 
 
-def table(folder, readings, beside, name="meter.csv"):
+def table(folder, measurements, beside, name="meter.csv"):
     path = folder / name
-    rows = zip(beside, reversed(beside), readings)
+    rows = zip(beside, reversed(beside), measurements)
     path.write_text("x,w,load\n" + "".join(f"{x},{w},{y}\n" for x, w, y in rows), "utf-8")
     return path
 
@@ -78,7 +78,7 @@ def test_a_resumed_stream_does_not_compare_readings(tmp_path, sent):
 
 # --- neighbours: the same decisions whatever the readings are -----------------------------------
 
-readings = st.lists(st.floats(0, 10).map(lambda y: round(y, 3)), min_size=20, max_size=20)
+measurements = st.lists(st.floats(0, 10).map(lambda y: round(y, 3)), min_size=20, max_size=20)
 
 
 def decided(before, now, name):
@@ -100,7 +100,7 @@ of_off = functools.cache(lambda name: decided(OFF, OFF, name))
 names = st.sampled_from(["load of meter.csv", "another sensor"])
 
 
-@given(readings, readings | st.none(), names)
+@given(measurements, measurements | st.none(), names)
 @example(OFF, [*OFF[1:], 1.0], "another sensor")
 @settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.generate])
 def test_no_reading_decides(before, now, name):

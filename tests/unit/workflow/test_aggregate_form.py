@@ -218,14 +218,14 @@ def test_values_of_a_file_are_read_beside_the_planned_rows(table, tmp_path):
 def test_a_mean_at_a_row_needs_the_matrix(table):
     row = {"age": 50, "bmi": 27, "sex": "male"}
     plan = planned(table, publish="matrix")
-    found = np.array([pv.estimate(plan.simulate(rng=k)).mean_at(row).interval for k in range(9)])
+    found = np.array([pv.estimate(plan.simulate(rng=k)).predict(row).interval[0] for k in range(9)])
     truth = np.array([1, 50, 27, 1]) @ THETA
     assert (found[:, 0] < truth + 0.5).all()
     assert (found[:, 1] > truth - 0.5).all()
     # One in ten is wider than 1.2 (of 100 seeds): five of nine with probability 1e-3.
     assert np.median(np.diff(found)) < 1.2
     with pytest.raises(InvalidInput, match="matrix"):
-        pv.estimate(planned(table).simulate(rng=1)).mean_at(row)
+        pv.estimate(planned(table).simulate(rng=1)).predict(row)
 
 
 def test_a_matrix_of_a_rare_category_is_refused(table):

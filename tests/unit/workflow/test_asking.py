@@ -62,8 +62,8 @@ def test_features_of_a_mean(tmp_path):
     found = estimate(tmp_path / "b" / "z.csv")
     row = {name: 2.0 if choices is None else choices[1] for name, choices in asked.items()}
     assert set(row.values()) == {2.0, "male"}
-    expected = found.mean_at(row).value
+    expected = found.predict(row).value
     for name in row:
         with pytest.raises(InvalidInput):
-            found.mean_at({one: value for one, value in row.items() if one != name})
+            found.predict({one: value for one, value in row.items() if one != name})
     assert np.isfinite(expected)

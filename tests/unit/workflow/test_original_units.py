@@ -52,18 +52,20 @@ def test_coefficients_of_a_logarithm_are_per_cent(logs):
 def test_the_median_at_a_row_of_a_logarithm(logs):
     """Within an interval of 1 − 1e-6, by the interval of hθ̂."""
     found, _ = logs
-    one, (low, high) = found.mean_at(ROW), found.mean_at(ROW, confidence=1 - 1e-6).interval
+    one = found.predict(ROW)
+    ((low, high),) = found.predict(ROW, confidence=1 - 1e-6).interval
     assert one.kind == "median"
     assert one.value == pytest.approx(np.exp(H @ found.value))
     assert low < np.exp(H @ THETA) < high
-    assert set(one.to_dict()) == {"kind", "value", "interval"}
+    (ends,), (new,) = one.interval, one.prediction_interval
+    assert new[0] < ends[0] < ends[1] < new[1]
 
 
 def test_plain_targets_have_means_too(tmp_path):
     table = people(400, seed=2)
     plain = released(tmp_path, table, "none", (-50.0, 50.0))
-    mean = plain.mean_at(ROW)
-    assert (mean.kind, mean.value) == ("mean", pytest.approx(H @ plain.value))
+    mean = plain.predict(ROW)
+    assert (mean.kind, mean.value[0]) == ("mean", pytest.approx(H @ plain.value))
     assert plain.percent() == {}
 
 

@@ -94,7 +94,7 @@ def test_values_at_both_ends_have_finite_intervals_and_a_warning(tmp_path, noise
     assert np.isfinite(found.interval()).all()
     assert "intervals are for the values as clipped" in found.warnings[0]
     with pytest.raises(InvalidInput, match="mean of what was clipped"):
-        found.mean_at({"age": 50})
+        found.predict({"age": 50})
 
 
 @pytest.mark.parametrize("errors", ["auto", "HC3"])
@@ -115,7 +115,7 @@ def test_readings_that_all_lie_beyond_the_range_are_told(tmp_path, law, private,
     found = estimate(tmp_path / "z.csv", cov_type=errors)
     assert "intervals are for the values as clipped" in found.warnings[-1]
     with pytest.raises(InvalidInput, match="mean of what was clipped"):
-        found.mean_at({"age": 50})
+        found.predict({"age": 50})
 
 
 def test_what_laplace_noise_leaves_undone_is_said(tmp_path):

@@ -91,7 +91,7 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
         "value", "covariance", "sampling", "classical", "bound", "names", "simulated",
         "log_likelihood", "converged",
         "degrees_of_freedom", "floor", "method", "rows", "dropped",
-        "release", "clipped", "noise_found", "noise_interval", "less_noise_p",
+        "release", "clipped", "noise_found", "noise_freedom", "noise_interval", "less_noise_p",
         "remark", "clipping_bias", "cautions", "parts",
         "r_squared",
     }  # fmt: skip

@@ -95,7 +95,7 @@ def test_the_same_readings_are_not_released_twice(terms, table, ledger, tmp_path
 
 
 def test_a_budget_that_is_stated(terms, table, ledger, tmp_path):
-    with pytest.raises(BudgetExceeded, match="it is less"):
+    with pytest.raises(BudgetExceeded, match="more than the budget allows"):
         release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl", LEVEL / 2))
     release(terms, tmp_path / "z.csv", table, account=Account(ledger, "ldl", 3 * LEVEL))
     assert float(ledger.account("ldl").remaining.level) == 2 * LEVEL

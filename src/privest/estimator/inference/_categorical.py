@@ -155,7 +155,7 @@ class _Passes:
             sums.add(np.asfortranarray(np.column_stack([H, z])), np.abs(H))
             count, total, ones = count + len(z), total + float(z.sum()), ones + H.sum(axis=0)
         if sums is None:
-            raise InvalidInput("the release has no rows with a reading.")
+            raise InvalidInput("the release has no rows with a measurement.")
         if not sums.full:
             raise NotIdentifiable(
                 "the rows do not determine all coefficients. More rows are needed, or fewer.",

@@ -91,7 +91,7 @@ def without_noise(covariance: Array, known: Array) -> Array:
     return np.asarray((turned * np.maximum(values - 1.0, 0.0)) @ turned.T)
 
 
-UPPER = 0.9  # confidence of the upper limit of σ² that the prediction of a reading is made with
+UPPER = 0.9  # confidence of the upper limit of σ² that the prediction of a measurement is made with
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,11 @@ class Scatter(Record):
     def noise_variance(self) -> float:
         """σ̂² = (v̂ − a)₊; 0 is common for sσ² ≲ 1."""
         return max(self.total - self.added, 0.0)
+
+    @property
+    def noise_freedom(self) -> float:
+        """2σ̂⁴/var σ̂²: degrees of freedom of σ̂²."""
+        return self.freedom * (self.noise_variance / self.total) ** 2 if self.squares > 0 else 0.0
 
     def noise_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float] | None:
         """Exact interval [RSS/χ²_hi − a, RSS/χ²_lo − a] ∩ [0, ∞) of σ²; None where empty."""

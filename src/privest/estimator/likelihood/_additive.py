@@ -97,6 +97,9 @@ class Parts(NamedTuple):
 class GaussianLikelihood(Likelihood):
     """ℓ = −r²/2V − ½ ln 2πV,  r = z − μ − η,  V = σ² + v: weighted least squares."""
 
+    noise: float
+    shift: float
+
     anywhere = True
 
     def __init__(self, variance: ArrayLike, *, noise: float, shift: float = 0.0) -> None:
@@ -123,8 +126,8 @@ class MixedGaussian(Likelihood):
 
     def __init__(self, variance: ArrayLike, *, scale: float) -> None:
         super().__init__(variance)
-        self.scale = as_positive(scale, "scale")
-        self.sd = np.sqrt(self.variance)
+        self.scale: float = as_positive(scale, "scale")
+        self.sd: Array = np.sqrt(self.variance)
 
     @abstractmethod
     def parts(self, residual: Array, backend: Backend) -> Parts:
@@ -213,11 +216,11 @@ class ConvolvedLikelihood(Likelihood):
         super().__init__(as_positive(variance, "the variance of w"))
         points = (*law.landmarks, *law.jumps, *law.support)
         self._tabulate(law.logpdf, law.support, points)
-        self.several_maxima = not self.table.concave  # type: ignore[misc] # a matter of the law
+        self.several_maxima: bool = not self.table.concave  # type: ignore[misc] # a matter of the law
 
     def _tabulate(self, log_kernel: Function, support: tuple[float, float], points: Points) -> None:
-        self.table = Table(Smear(log_kernel, float(self.variance) ** 0.5, support, points))
-        self.error = self.table.error
+        self.table: Table = Table(Smear(log_kernel, float(self.variance) ** 0.5, support, points))
+        self.error: float = self.table.error
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         value, slope, curvature = self.table(z - eta, backend)
@@ -233,7 +236,7 @@ class QuantiserLikelihood(ConvolvedLikelihood):
 
     def __init__(self, channel: Quantiser, variance: float) -> None:
         Likelihood.__init__(self, as_positive(variance, "the variance of w"))
-        self.step = channel.step
+        self.step: float = channel.step
         if self.variance < (NARROW * self.step) ** 2:
             raise InvalidInput(
                 f"the noise of the measurements has a standard deviation below {NARROW:g} steps of "

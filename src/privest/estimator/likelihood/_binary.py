@@ -33,19 +33,22 @@ class BinaryLikelihood(Likelihood):
     sides no estimate exists.
     """
 
+    law: Distribution
+    threshold: float
+
     anywhere = True
 
     def __init__(self, variance: ArrayLike, *, law: Distribution, threshold: float = 0.0) -> None:
         super().__init__(variance)
         self.law, self.threshold = law, as_number(threshold, "threshold")
-        self.below = _log_cdf(law, self.variance)
+        self.below: LogCdf = _log_cdf(law, self.variance)
         symmetric = isinstance(law, Laplace | Cauchy) or (
             isinstance(law, Gaussian) and law.mean == 0
         )
-        self.above = self.below if symmetric else _log_cdf(-law, self.variance)
+        self.above: LogCdf = self.below if symmetric else _log_cdf(-law, self.variance)
         # Log-concave laws have log-concave distribution functions, hence one maximum.
         one = isinstance(law, Gaussian | Laplace | Logistic)
-        self.several_maxima = not one  # type: ignore[misc] # a matter of the law
+        self.several_maxima: bool = not one  # type: ignore[misc] # a matter of the law
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         xp = backend.xp
@@ -80,8 +83,8 @@ def _log_cdf(law: Distribution, variance: Array) -> LogCdf:
         return _laplace(sd, law.scale)
     if sd.ndim and not (sd == sd[0]).all():
         raise InvalidInput(
-            f"a bit dithered with {type(law).__name__} noise needs one variance for all readings: "
-            "make one likelihood a reading (Rowwise)."
+            f"a bit dithered with {type(law).__name__} noise needs one variance for all "
+            "measurements: make one likelihood for each (Rowwise)."
         )
     support = (law.support[0], math.inf)
     points = (*law.landmarks, *law.jumps, *law.support)

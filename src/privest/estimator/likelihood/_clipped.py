@@ -93,11 +93,13 @@ class ClippedLikelihood(Likelihood):
         self, variance: ArrayLike, *, noise: ArrayLike, low: ArrayLike, high: ArrayLike
     ) -> None:
         super().__init__(variance)
-        self.noise = as_array(noise, "the variance of the release noise", ndim=(0, 1))
-        self.low = as_array(low, "the lower end of the range", ndim=(0, 1))
-        self.high = as_array(high, "the upper end of the range", ndim=(0, 1))
+        self.noise: Array = as_array(noise, "the variance of the release noise", ndim=(0, 1))
+        self.low: Array = as_array(low, "the lower end of the range", ndim=(0, 1))
+        self.high: Array = as_array(high, "the upper end of the range", ndim=(0, 1))
         if not (self.noise > 0).all():
-            raise InvalidInput("the variance of the release noise must be > 0 in every reading.")
+            raise InvalidInput(
+                "the variance of the release noise must be > 0 in every measurement."
+            )
         if not (self.low < self.high).all():
             raise InvalidInput("the lower end of a range must be below its upper end.")
 
@@ -177,8 +179,8 @@ EDGES, POINTS = np.arange(-12, 12.1, 1.5), 10
 # A mean that is this many σ outside says less than 1e-16 of one inside: it counts as nothing.
 OUTSIDE, INSIDE = 9.0, 12.0  # one that is INSIDE σ within the range is not clipped: 1e-33
 DEGREE = 14  # of the polynomials, on panels at most one σ wide
-Numbers = Array | float  # one for all readings, or one each
-FEW = 8  # groups of readings that have a table however small they are: it is kept
+Numbers = Array | float  # one for all measurements, or one each
+FEW = 8  # groups of measurements that have a table however small they are: it is kept
 AT_ONCE = 2**17  # values of the integrand held at a time
 
 

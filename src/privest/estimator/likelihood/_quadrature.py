@@ -37,15 +37,21 @@ class Smear:
     outside a window around the largest integrand is used. Error 1e-13, and 1e-9 in the window.
     """
 
+    g: Function
+    sd: float
+    support: tuple[float, float]
+    x: Array
+    log_weight: Array
+
     def __init__(
         self, g: Function, sd: float, support: tuple[float, float], points: Iterable[float]
     ) -> None:
         self.g, self.sd, self.support = g, sd, support
-        self.bounded = all(math.isfinite(end) for end in support)
+        self.bounded: bool = all(math.isfinite(end) for end in support)
         self.x, self.log_weight = self._grid(sorted({p for p in points if math.isfinite(p)}))
         lo, hi = support
-        self.low = lo if math.isfinite(lo) else float(self.x[0]) + WINDOW * sd
-        self.high = hi if math.isfinite(hi) else float(self.x[-1]) - WINDOW * sd
+        self.low: float = lo if math.isfinite(lo) else float(self.x[0]) + WINDOW * sd
+        self.high: float = hi if math.isfinite(hi) else float(self.x[-1]) - WINDOW * sd
 
     def _grid(self, points: list[float]) -> tuple[Array, Array]:
         lo, hi = self.support
@@ -170,6 +176,10 @@ class Smear:
 class Table:
     """ℓ, ℓ', −ℓ'' of a `Smear` in panels of degree 14, to `error`; direct sums outside them."""
 
+    error: float
+    mode: float
+    concave: bool
+
     def __init__(self, smear: Smear) -> None:
         self.smear = smear
         margin = MARGIN * smear.sd if smear.bounded else 0.0
@@ -190,9 +200,9 @@ class Table:
                 continue
             found.append((left, right, np.polynomial.chebyshev.cheb2poly(coefficients)))
         found.sort(key=lambda panel: panel[0])
-        self.edges = np.array([left for left, _, _ in found] + [found[-1][1]])
+        self.edges: Array = np.array([left for left, _, _ in found] + [found[-1][1]])
         # cheb2poly drops zeros at the end
-        self.coefficients = np.array(
+        self.coefficients: Array = np.array(
             [np.pad(c, (0, DEGREE + 1 - len(c))) for _, _, c in found]
         ).T.copy()
         self.error, self.mode, self.concave = self._examine()

@@ -91,16 +91,16 @@ class Likelihood(ABC):
 
     several_maxima: ClassVar[bool] = False
     # Whether every method is written in the backend's namespace, so that arrays need not be
-    # NumPy's. `numbers` are held for each reading while ℓ is evaluated.
+    # NumPy's. `numbers` are held for each measurement while ℓ is evaluated.
     anywhere: ClassVar[bool] = False
     numbers: ClassVar[int] = 60
     # With 10, Cauchy trials missed their best maximum in 13 of 18,000; with 15 in 2.
     fits: ClassVar[int] = 15
 
     def __init__(self, variance: ArrayLike) -> None:
-        self.variance = as_array(variance, "the variance of w", ndim=(0, 1))
+        self.variance: Array = as_array(variance, "the variance of w", ndim=(0, 1))
         if not (self.variance > 0).all():
-            raise InvalidInput("the variance of w must be > 0 in every reading.")
+            raise InvalidInput("the variance of w must be > 0 in every measurement.")
 
     @abstractmethod
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
@@ -141,18 +141,20 @@ class Rowwise(Likelihood):
 
     def __init__(self, likelihoods: Sequence[Likelihood]) -> None:
         if any(likelihood.variance.ndim for likelihood in likelihoods):
-            raise InvalidInput("each reading's likelihood must have one variance, a number.")
+            raise InvalidInput("each measurement's likelihood must have one variance, a number.")
         super().__init__([float(likelihood.variance) for likelihood in likelihoods])
         groups: dict[int, list[int]] = {}
         for column, likelihood in enumerate(likelihoods):
             groups.setdefault(id(likelihood), []).append(column)
-        self.groups = [(likelihoods[c[0]], np.array(c)) for c in groups.values()]
+        self.groups: list[tuple[Likelihood, Index]] = [
+            (likelihoods[c[0]], np.array(c)) for c in groups.values()
+        ]
         order = np.concatenate([columns for _, columns in self.groups])
-        self.back = np.argsort(order)
-        self.several_maxima = any(one.several_maxima for one in likelihoods)  # type: ignore[misc]
-        self.fits = max(one.fits for one in likelihoods)  # type: ignore[misc]
-        self.anywhere = all(one.anywhere for one in likelihoods)  # type: ignore[misc]
-        self.numbers = max(one.numbers for one in likelihoods)  # type: ignore[misc]
+        self.back: Index = np.argsort(order)
+        self.several_maxima: bool = any(one.several_maxima for one in likelihoods)  # type: ignore[misc]
+        self.fits: int = max(one.fits for one in likelihoods)  # type: ignore[misc]
+        self.anywhere: bool = all(one.anywhere for one in likelihoods)  # type: ignore[misc]
+        self.numbers: int = max(one.numbers for one in likelihoods)  # type: ignore[misc]
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         parts = [one(z[..., c], eta[..., c], backend) for one, c in self.groups]

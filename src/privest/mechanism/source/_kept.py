@@ -55,9 +55,9 @@ class Kept(Source):
     def __init__(
         self, path: str | os.PathLike[str], source: Source | None = None, **facts: str | float
     ) -> None:
-        self.path = Path(path)
-        self.source = Protected() if source is None else source
-        self.facts = json.dumps(facts, sort_keys=True)
+        self.path: Path = Path(path)
+        self.source: Protected | Source = Protected() if source is None else source
+        self.facts: str = json.dumps(facts, sort_keys=True)
 
     @property
     def simulated(self) -> bool:  # type: ignore[override]  # of the source, whichever it is now
@@ -97,7 +97,7 @@ class Kept(Source):
             try:
                 return self._new(shown, how, made)
             except FileExistsError:  # another process was quicker
-                self.resent = True
+                self.resent: bool = True
         released = self._read(numbers(shown), made)
         logging.getLogger("privest").warning(
             "privest: the release in %s is used again: nothing new is shown.", self.path
@@ -130,8 +130,7 @@ class Kept(Source):
                 remembered() if how["shape"] is None else remembered, **how
             )
             np.savez(
-                file, allow_pickle=False, format=np.array(KEPT), facts=np.array(self.facts),
-                made=np.array(made),
+                file, format=np.array(KEPT), facts=np.array(self.facts), made=np.array(made),
                 values=released, simulated=np.array(self.simulated),
                 tag=_bytes(self._release_tag(released, made)), readings=_bytes(tagged[0]),
             )  # fmt: skip

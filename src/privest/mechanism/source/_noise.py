@@ -137,7 +137,7 @@ class Protected(Source):
     """
 
     simulated = False
-    grid = lattice.GRID
+    grid: float = lattice.GRID
 
     def add_noise(
         self,
@@ -257,7 +257,7 @@ class Generated(Simulated):
     """Noise of a simulation generator, in the order in which it is asked for."""
 
     def __init__(self, rng: np.random.Generator) -> None:
-        self.rng = as_generator(rng)
+        self.rng: np.random.Generator = as_generator(rng)
 
     def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array:
         draw = self.rng.standard_normal if law == "gaussian" else self.rng.laplace

@@ -1,0 +1,214 @@
+"""`privest collect` and `privest contribute`: many devices, one estimate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from privest.arrays import plural
+from privest.cli.console import note, shown, to_stderr
+from privest.cli.options import command
+from privest.data.cells import number
+from privest.data.lines import csv_records, open_lines
+from privest.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from privest.collect import Device
+    from privest.collect.server import Collector
+
+NEEDED = ("starlette", "uvicorn", "msgspec", "prometheus_client", "aiomqtt")
+
+
+@command(port={"min": 1, "max": 65535}, open_to_all={"names": ("--open",)})
+def collect(
+    plan_file: Annotated[Path, typer.Argument(help="Plan, in TOML.", metavar="PLAN")],
+    store: str = "collection.db",
+    tokens: Path | None = None,
+    add_device: str | None = None,
+    open_to_all: bool = False,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    mqtt: str | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+) -> None:
+    """Serve a plan, gather protected measurements of many devices, and estimate.
+
+    Devices add exact noise before anything leaves them. The collector keeps their reports and sums,
+    never a measurement. A report is on disk before it is answered, and counts once however often it
+    is sent. Its page shows estimates, intervals and the bound as they come. Stop it with Ctrl-C.
+
+    Examples:
+
+    privest collect plan.toml --tokens tokens.txt --add-device meter-17
+
+    privest collect plan.toml --tokens tokens.txt --port 8000
+
+    Options:
+    store PLACE      File of SQLite, or an address postgresql://….
+    tokens FILE      Devices and the SHA-256 of their tokens, a line each.
+    add_device NAME  Make a token for a device, print it once, and end. A name that ends with a star
+                     is a gateway's, which sends for all devices that begin so.
+    open_to_all      Take reports without tokens, under any name. For tests and closed networks.
+    host ADDRESS     Address to listen on. Other machines reach it only if it is not 127.0.0.1.
+    port N           Port to listen on.
+    mqtt HOST:PORT   Take reports from an MQTT broker too.
+    certificate FILE  Certificate for TLS, in PEM. Left out: plain HTTP, for a proxy with TLS.
+    key FILE         Private key of the certificate.
+    """
+    console = to_stderr()
+    try:
+        import uvicorn
+
+        from privest.collect.plan import load_plan
+        from privest.collect.server import Collector, Tokens, make_app, new_token
+        from privest.collect.store import open_store
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").split(".")[0] not in NEEDED:
+            raise
+        raise InvalidInput(
+            f"a collector needs the extra 'collect' ({missing.name} is not installed): for example "
+            'pip install "privest[collect]".'
+        ) from None
+    plan = load_plan(plan_file)
+    if add_device is not None:
+        if tokens is None:
+            raise InvalidInput("state the file of tokens.")
+        token, line = new_token(add_device)
+        with tokens.open("a", encoding="utf-8") as file:
+            file.write(line)
+        console.print(shown(f"Token of {add_device}; it is shown once:"))
+        typer.echo(token)
+        return
+    if (tokens is None) != open_to_all:
+        raise InvalidInput("state the file of tokens, or that the collector is open to all.")
+    known = None if tokens is None else Tokens.load(tokens)
+    collector = Collector(open_store(store, plan), known)
+    served = make_app(collector)
+    config = uvicorn.Config(
+        _with_mqtt(served, collector, mqtt), host=host, port=port, log_level="warning",
+        access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=5,
+        ssl_certfile=certificate, ssl_keyfile=key,
+    )  # fmt: skip
+    scheme = "http" if certificate is None else "https"
+    console.print(shown(f"Collecting at {scheme}://{host}:{port}/  plan {plan.hash}"))
+    for name, level in plan.levels.items():
+        epsilon = plan.statement(name).epsilon
+        console.print(
+            shown(
+                f"Level {name}: s = {level:g}; for one measurement anywhere in the range, "
+                f"epsilon = {epsilon:.3g} at delta = {plan.delta:g}."
+            )
+        )
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run()
+    finally:
+        collector.close()
+
+
+def _with_mqtt(served: Starlette, collector: Collector, address: str | None) -> Starlette:
+    """The app, listening to a broker too while it runs."""
+    if address is None:
+        return served
+    from privest.collect.mqtt import listen
+
+    host, _, port = address.partition(":")
+    inner = served.router.lifespan_context
+
+    @contextlib.asynccontextmanager
+    async def both(app: Starlette) -> AsyncIterator[None]:
+        async with inner(app):
+            task = asyncio.create_task(listen(collector, host, int(port or 1883)))
+            try:
+                yield
+            finally:
+                task.cancel()
+
+    served.router.lifespan_context = both
+    return served
+
+
+@command()
+def contribute(
+    url: Annotated[str, typer.Argument(help="Address of the collector.", metavar="URL")],
+    source: Annotated[
+        str, typer.Argument(help="CSV; a minus reads standard input.", metavar="FILE")
+    ],
+    target: str,
+    device: str,
+    budget: float,
+    ledger: Path = Path("privest-device.db"),
+    plan_hash: str | None = None,
+    level: str | None = None,
+    token_file: Path | None = None,
+) -> None:
+    """Protect the measurements of this device, and send them to a collector.
+
+    Row k of FILE is step k. Noise is drawn here, exactly, and charged to this device's ledger. Run
+    it again after a crash or without a connection: what was drawn is sent as it was, nothing is
+    drawn twice.
+
+    Example:
+
+    privest contribute https://meter.example day.csv --target load --device meter-17 --budget 1
+
+    Options:
+    target NAME      Column of the private measurements.
+    device NAME      Name of this device.
+    budget S         The highest privacy level that this device accepts for one measurement. A plan
+                     that asks for more is refused.
+    ledger FILE      Ledger of this device; its outbox lies beside it.
+    plan_hash HASH   Accept this plan only.
+    level NAME       Level of the plan. Left out: the lowest.
+    token_file FILE  File with the token that the collector gave to this device.
+    """
+    from privest.collect.device import Device, Unreachable
+    from privest.reading import read_document
+
+    token = None if token_file is None else read_document(token_file).strip()
+    console = to_stderr()
+    with Device(
+        url, device, ledger, budget=budget, plan=plan_hash, level=level, token=token
+    ) as own:
+        said = own.plan.statement(own.level).epsilon
+        console.print(
+            shown(
+                f"Level {own.level}: for one measurement anywhere in the range "
+                f"{own.plan.range[0]:g} to {own.plan.range[1]:g}, epsilon = {said:.3g} at delta = "
+                f"{own.plan.delta:g}, however much an attacker knows."
+            )
+        )
+        drawn = _put_all(own, source, target)
+        try:
+            sent = own.flush()
+        except Unreachable:
+            note(f"{plural(drawn, 'measurement')} protected; {own.waiting} wait in the outbox.")
+            raise
+        note(f"{plural(drawn, 'measurement')} protected, {plural(sent, 'report')} answered.")
+        if own.refused:
+            note(f"{own.refused} reports were refused: another report of the same step was there.")
+
+
+def _put_all(own: Device, source: str, target: str) -> int:
+    drawn = 0
+    with open_lines(source) as lines:
+        records, names = csv_records(lines)
+        wanted = [*own.plan.features, target]
+        absent = [name for name in wanted if name not in (names or [])]
+        if absent:
+            raise InvalidInput(f"the input has no column {absent[0]!r}.")
+        for step, (line, record) in enumerate(records):
+            try:
+                *features, value = (number(record[name]) for name in wanted)
+            except (KeyError, ValueError):
+                raise InvalidInput(f"line {line}: a cell is no number.") from None
+            drawn += own.put(value, features, step=step)
+    return drawn

@@ -1,0 +1,275 @@
+"""A device: it protects its measurements, charges its own ledger, and sends until it is heard.
+
+A measurement is written down in this order, so that a crash loses no report and doubles none:
+
+    outbox: step and features → ledger: noise drawn and charged → outbox: z → sent → outbox: done
+
+A step that is in the ledger leaves as it was drawn; one that is not has revealed nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import secrets
+import sqlite3
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from privest.collect.plan import CollectionPlan, Report, as_name, on_feature_grid
+from privest.errors import InvalidInput, PrivestError
+from privest.lattice import GRID
+from privest.ledger import Ledger, cost_of
+from privest.reading import parse_json
+
+BATCH = 100  # reports in one request
+LONGEST_WAIT = 30.0  # seconds between two tries
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS own (plan TEXT NOT NULL, device TEXT NOT NULL, salt TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS outbox (step INTEGER PRIMARY KEY, level TEXT NOT NULL, "
+    "features TEXT NOT NULL, z INTEGER, answer INTEGER)",
+)
+
+
+class Reply(NamedTuple):
+    """Status and body of an answer; seconds to wait where the collector asks for it."""
+
+    status: int
+    body: bytes
+    wait: float = 0.0
+
+
+Post = Callable[[str, bytes | None, dict[str, str]], Reply]
+
+
+class Unreachable(PrivestError, OSError):
+    """The collector does not answer; reports wait in the outbox."""
+
+
+class Device:
+    """A device of a collection: `contribute` protects a measurement and sends it.
+
+    url       of the collector.
+    device    name of this device.
+    ledger    file of this device's own ledger; the outbox is beside it.
+    budget    the highest privacy level that this device accepts, for each measurement.
+    plan      hash of the plan that this device accepts, if its owner was told it. Without it the
+              budget alone limits what the collector can ask for.
+    level     name of a level of the plan; left out: the lowest.
+    token     that the collector gave to this device.
+    post      for tests: sends a request.
+
+    >>> device = Device("https://meter.example", "m17", "m17.db", budget=1.0)  # doctest: +SKIP
+    >>> device.contribute(0.42, [19.5])  # doctest: +SKIP
+    """
+
+    plan: CollectionPlan
+    level: str
+
+    def __init__(
+        self, url: str, device: str, ledger: str | Path, *, budget: float, plan: str | None = None,
+        level: str | None = None, token: str | None = None, post: Post | None = None,
+        tries: int = 8, sleep: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
+        self._url, self._post, self._tries, self._sleep = url, post or _post, tries, sleep
+        self._headers = {"content-type": "application/json"}
+        if token is not None:
+            self._headers["authorization"] = f"Bearer {token}"
+        self.device = as_name(device, "the name of a device")
+        text = self._asked("/plan", None).body.decode("utf-8", "replace")
+        self.plan = CollectionPlan.from_dict(parse_json(text, "the plan of the collector"))
+        if plan is not None and plan != self.plan.hash:
+            raise InvalidInput("the collector has another plan than the one that you accept.")
+        self.level = level or min(self.plan.levels, key=lambda one: self.plan.levels[one])
+        self._level = self.plan.stream_level(self.level)
+        asked = self.plan.levels[self.level]
+        if not asked <= budget:
+            raise InvalidInput(
+                f"the collector asks for the privacy level {asked:g}, above the budget of this "
+                f"device, {budget:g}. Nothing was released."
+            )
+        self._ledger = Ledger(ledger)
+        self._account = self._ledger.account(self.device)
+        self._account.open(budget)
+        self._key = self.plan.hash[:16]
+        self._box = sqlite3.connect(f"{ledger}.outbox", isolation_level=None, timeout=30.0)
+        self._box.execute("PRAGMA synchronous = FULL")
+        for statement in TABLES:
+            self._box.execute(statement)
+        self._salt = self._own_salt()
+        self._recover()
+
+    def _own_salt(self) -> str:
+        """What makes the ids of this device unguessable; the outbox is of one plan and device."""
+        row = self._box.execute("SELECT plan, device, salt FROM own").fetchone()
+        if row is None:
+            row = self.plan.hash, self.device, secrets.token_hex(16)
+            self._box.execute("INSERT INTO own VALUES (?, ?, ?)", row)
+        if row[:2] != (self.plan.hash, self.device):
+            raise InvalidInput(
+                "the outbox beside this ledger is of another plan or device: use a ledger of its "
+                "own, or finish that collection and remove the outbox."
+            )
+        return str(row[2])
+
+    def _recover(self) -> None:
+        """Finish what a crash left: steps in the ledger are sent as drawn, others revealed nothing.
+
+        A ledger that knows more steps than the outbox belongs to an outbox that was lost: those
+        steps are over.
+        """
+        rows = self._box.execute("SELECT step, features FROM outbox WHERE z IS NULL").fetchall()
+        for step, features in rows:
+            if self._account.entry_at(step, self._key) is None:
+                self._box.execute("DELETE FROM outbox WHERE step = ?", (step,))
+            else:
+                self._draw(step, json.loads(features), 0.0)  # the ledger's numbers: y is not used
+
+    @property
+    def steps(self) -> int:
+        """The next step: the first that neither outbox nor ledger has."""
+        row = self._box.execute("SELECT max(step) FROM outbox").fetchone()
+        return max(-1 if row[0] is None else row[0], self._account.next_index(self._key) - 1) + 1
+
+    @property
+    def waiting(self) -> int:
+        """How many reports have not been answered."""
+        found = self._box.execute("SELECT count(*) FROM outbox WHERE answer IS NULL").fetchone()
+        return int(found[0])
+
+    @property
+    def refused(self) -> int:
+        """How many reports the collector has refused for good."""
+        found = self._box.execute("SELECT count(*) FROM outbox WHERE answer > 201").fetchone()
+        return int(found[0])
+
+    def put(self, value: float, features: Sequence[float] = (), *, step: int | None = None) -> bool:
+        """Protect a measurement and put it into the outbox; `flush` sends it.
+
+        A missing one (NaN) sends nothing. A step that was put before is left as it was drawn:
+        False. `step` left out: the next one.
+        """
+        if len(features) != len(self.plan.features):
+            raise InvalidInput(f"this plan has the features {', '.join(self.plan.features)}.")
+        found, at = list(on_feature_grid(features)), self.steps if step is None else step
+        if not 0 <= at < self.plan.steps:
+            raise InvalidInput(f"this plan takes steps 0 to {self.plan.steps - 1}.")
+        if math.isnan(value):
+            return False
+        text = json.dumps(found)
+        row = self._box.execute("SELECT features FROM outbox WHERE step = ?", (at,)).fetchone()
+        if row is not None:
+            if row[0] != text:
+                raise InvalidInput(f"step {at} was released with other features.")
+            return False
+        self._box.execute("INSERT INTO outbox VALUES (?, ?, ?, NULL, NULL)", (at, self.level, text))
+        self._draw(at, found, value)
+        return True
+
+    def _draw(self, step: int, features: Sequence[int], value: float) -> None:
+        """z of a step: charged and in the ledger when this returns."""
+        mechanism = self.plan.mechanism(self.level)
+        source = self._account.source(
+            cost_of(self._level), start=step, key=self._key, level=self._level.fingerprint
+        )
+        digest = hashlib.sha256(json.dumps(list(features)).encode()).hexdigest()
+        source.marks = {"features": digest}
+        z = round(float(mechanism.release(np.array([value]), source).values[0]) / GRID)
+        self._box.execute("UPDATE outbox SET z = ? WHERE step = ?", (z, step))
+
+    def contribute(self, value: float, features: Sequence[float] = ()) -> bool:
+        """Protect a measurement and send it, with those that wait.
+
+        False: nothing was released. Raises Unreachable where the collector does not answer; the
+        report waits in the outbox.
+        """
+        done = self.put(value, features)
+        self.flush()
+        return done
+
+    def flush(self) -> int:
+        """Send what waits, again and again with growing pauses; how many were answered."""
+        sent = 0
+        while rows := self._box.execute(
+            "SELECT step, level, features, z FROM outbox WHERE answer IS NULL "
+            f"ORDER BY step LIMIT {BATCH}"
+        ).fetchall():
+            reports = [self._report(*row) for row in rows]
+            body = {"plan": self.plan.hash, "reports": reports}
+            reply = self._asked("/reports", json.dumps(body).encode())
+            found = parse_json(reply.body.decode("utf-8", "replace"), "the answer")
+            answers = {one["id"]: int(one["status"]) for one in found["answers"]}
+            for row, own in zip(rows, reports):
+                self._box.execute(
+                    "UPDATE outbox SET answer = ? WHERE step = ?", (answers[own["id"]], row[0])
+                )
+            sent += len(rows)
+        return sent
+
+    def _report(self, step: int, level: str, features: str, z: int) -> dict[str, Any]:
+        name = hashlib.sha256(f"{self._salt} {step}".encode()).hexdigest()[:32]
+        own = Report(name, self.device, step, level, tuple(json.loads(features)), z)
+        return {
+            "id": own.id, "device": own.device, "step": own.step, "level": own.level,
+            "features": list(own.features), "z": own.z,
+        }  # fmt: skip
+
+    def _asked(self, path: str, body: bytes | None) -> Reply:
+        """An answer: tries again where the collector is busy, broken or silent."""
+        pause = 0.5
+        for attempt in range(self._tries):
+            reply = self._post(self._url.rstrip("/") + path, body, self._headers)
+            if reply.status in (200, 201, 207, 409, 410):
+                return reply
+            if reply.status not in (0, 408, 429) and reply.status < 500:
+                raise InvalidInput(f"the collector refuses: {_problem(reply)}")
+            if attempt + 1 < self._tries:
+                # Pauses differ between devices, so that they do not come back all at once.
+                jitter = 0.5 + secrets.randbelow(1000) / 1000
+                self._sleep(max(pause * jitter, min(reply.wait, LONGEST_WAIT)))
+                pause = min(2 * pause, LONGEST_WAIT)
+        raise Unreachable(
+            f"the collector at {self._url} does not answer. What was drawn waits in the outbox."
+        )
+
+    def close(self) -> None:
+        self._box.close()
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _problem(reply: Reply) -> str:
+    try:
+        return str(json.loads(reply.body)["title"])[:200]
+    except (ValueError, KeyError, TypeError):
+        return f"status {reply.status}"
+
+
+def _post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
+    """A request by the standard library; status 0: no answer."""
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput("the address of a collector begins with https:// or http://.")
+    request = urllib.request.Request(url, data=body, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30.0) as answer:
+            return Reply(answer.status, answer.read(1 << 22))
+    except urllib.error.HTTPError as error:
+        try:
+            wait = float(error.headers.get("retry-after", "0"))
+        except ValueError:
+            wait = 0.0
+        return Reply(error.code, error.read(1 << 20), wait)
+    except OSError:
+        return Reply(0, b"")

@@ -1,0 +1,87 @@
+"""θ̂ from the sums of released measurements, and the bound that it attains."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from privest.arrays import Array
+from privest.collect.plan import FEATURE_GRID, CollectionPlan, Sums
+from privest.errors import NotIdentifiable
+from privest.estimator import Estimate
+from privest.lattice import GRID
+from privest.release import extra_variance
+
+
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """An estimate from a collection.
+
+    estimate        θ̂ with its covariance and bound.
+    rows            how many measurements, by level.
+    residual_ratio  variance of the residuals over the planned one; about 1 if the plan is right.
+    """
+
+    estimate: Estimate
+    rows: Mapping[str, int]
+    residual_ratio: float
+
+
+def estimate(plan: CollectionPlan, sums: Mapping[str, Sums]) -> Collected:
+    """Weighted least squares of all levels (`algo:PP_RLS` in information form).
+
+        z̃ = √s·(hθ + w) + e ,   J = Σ hᵀh/(σ² + v/s) ,   θ̂ = J⁻¹ Σ hᵀz̃/(√s·(σ² + v/s))
+
+    v = 1 + 3g²/4 is the variance of privacy noise and rounding. The bound has v = 1: Σ_PPCR.
+    """
+    size = len(plan.names)
+    information, ideal, classical = (np.zeros((size, size)) for _ in range(3))
+    right, variance = np.zeros(size), plan.residual_variance
+    unit = 1.0 + extra_variance(GRID)
+    parts: list[tuple[Array, Array, float, float, int]] = []
+    for name, own in sums.items():
+        if own.count == 0:
+            continue
+        level = plan.levels[name]
+        products = _as_floats(own, size)
+        hh, hz = products[:size, :size], products[:size, size] / math.sqrt(level)
+        whole = variance + unit / level
+        information += hh / whole
+        ideal += hh / (variance + 1 / level)
+        classical += hh / variance
+        right += hz / whole
+        parts.append((hh, hz, products[size, size] / level, whole, own.count))
+    rows = {name: own.count for name, own in sums.items()}
+    rank = int(np.linalg.matrix_rank(information, hermitian=True)) if parts else 0
+    if rank < size:
+        raise NotIdentifiable(
+            f"{sum(rows.values()):,} measurements have arrived, of {rank} independent directions: "
+            f"{size} parameters need more."
+        )
+    covariance, bound, plain = (_inverse(one) for one in (information, ideal, classical))
+    value = scipy.linalg.solve(information, right, assume_a="pos")
+    total = sum(one[4] for one in parts)
+    squares = sum(
+        float(zz - 2 * value @ hz + value @ hh @ value) / whole for hh, hz, zz, whole, _ in parts
+    )
+    ratio = squares / (total - size) if total > size else math.nan
+    found = Estimate(
+        value=value, covariance=covariance, bound=bound, classical=plain, names=plan.names,
+        simulated=False, method="weighted least squares on sums of reports",
+    )  # fmt: skip
+    return Collected(found, rows, ratio)
+
+
+def _as_floats(own: Sums, size: int) -> Array:
+    """The sums of products in the units of features and z̃."""
+    units = np.array([FEATURE_GRID] * size + [GRID])
+    return np.asarray(own.gram.astype(np.float64) * np.outer(units, units))
+
+
+def _inverse(matrix: Array) -> Array:
+    factor = scipy.linalg.cho_factor(matrix)
+    return np.asarray(scipy.linalg.cho_solve(factor, np.eye(len(matrix))))

@@ -1,0 +1,341 @@
+"""The collector over HTTP: a report is on disk before it is answered.
+
+Reports wait in a bounded queue. One task takes all that wait and writes them in one transaction
+(group commit); a full queue is answered with 429. Errors are RFC 9457 problems.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import prometheus_client as prometheus
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from privest.collect.estimate import estimate
+from privest.collect.plan import LARGEST, CollectionPlan, Report, as_name
+from privest.collect.store import Answer, SqlStore
+from privest.errors import InvalidInput, NotIdentifiable, PrivestError
+from privest.reading import read_document
+
+STATIC = Path(__file__).with_name("static")
+MOST_BYTES = 1 << 20  # of one request
+MOST_REPORTS = 1000  # in one request
+MOST_WAITING = 10_000  # reports in the queue
+GROUP = 2000  # reports in one transaction
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+Whole = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z")]
+
+
+class Sent(msgspec.Struct, forbid_unknown_fields=True):
+    """A report as it is sent."""
+
+    id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
+    device: Name
+    step: Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+    level: Name
+    features: Annotated[list[Whole], msgspec.Meta(max_length=1000)]
+    z: Whole
+
+    def report(self) -> Report:
+        return Report(self.id, self.device, self.step, self.level, tuple(self.features), self.z)
+
+
+class Body(msgspec.Struct, forbid_unknown_fields=True):
+    """What a device or a gateway posts."""
+
+    plan: str
+    reports: Annotated[list[Sent], msgspec.Meta(min_length=1, max_length=MOST_REPORTS)]
+
+
+DECODER = msgspec.json.Decoder(Body)
+
+
+class Problem(Exception):
+    """A request that is refused: status, what is wrong, seconds to wait."""
+
+    def __init__(self, status: int, title: str, wait: int = 0) -> None:
+        super().__init__(title)
+        self.status, self.title, self.wait = status, title, wait
+
+
+class Tokens:
+    """Who may send for which device. A line of the file: a name and the SHA-256 of its token.
+
+    A name that ends with a star is a gateway's: it sends for all devices that begin so.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._names: dict[bytes, str] = {}
+        for number, line in enumerate(lines, 1):
+            words = line.split()
+            if not words or words[0].startswith("#"):
+                continue
+            if len(words) != 2 or len(words[1]) != 64 or set(words[1]) - set("0123456789abcdef"):
+                raise InvalidInput(f"line {number} of the tokens must be a name and a SHA-256.")
+            as_name(words[0].removesuffix("*") or "x", "the name of a device")
+            self._names[bytes.fromhex(words[1])] = words[0]
+
+    @classmethod
+    def load(cls, path: Path) -> Tokens:
+        return cls(read_document(path).splitlines())
+
+    def name(self, header: str) -> str:
+        """The name of a token in an Authorization header."""
+        kind, _, token = header.partition(" ")
+        digest = hashlib.sha256(token.encode()).digest()
+        found = self._names.get(digest) if kind.lower() == "bearer" else None
+        if found is None:
+            raise Problem(401, "a bearer token of this collector is needed")
+        return found
+
+
+def new_token(name: str) -> tuple[str, str]:
+    """A token for a device, and its line for the file of tokens."""
+    as_name(name.removesuffix("*") or "x", "the name of a device")
+    token = secrets.token_urlsafe(24)
+    return token, f"{name} {hashlib.sha256(token.encode()).hexdigest()}\n"
+
+
+def _may(name: str, device: str) -> bool:
+    if name.endswith("*"):
+        return device.startswith(name[:-1])
+    return hmac.compare_digest(name, device)
+
+
+class Collector:
+    """The queue before a store, and what is counted.
+
+    tokens  None: any device may send under any name.
+    """
+
+    plan: CollectionPlan
+    rate: float
+
+    def __init__(
+        self, store: SqlStore, tokens: Tokens | None = None, *, most_waiting: int = MOST_WAITING
+    ) -> None:
+        self.store, self.plan, self.tokens = store, store.plan, tokens
+        self._most, self._waiting = most_waiting, 0
+        self._queue: asyncio.Queue[tuple[list[Report], asyncio.Future[list[Answer]]]]
+        self._queue = asyncio.Queue()
+        self._thread = ThreadPoolExecutor(1, "store")  # the only one that uses the store
+        self.registry = prometheus.CollectorRegistry()
+        count = prometheus.Counter
+        self.counted = count(
+            "privest_reports", "Reports by answer", ["answer"], registry=self.registry
+        )
+        self.refused = count(
+            "privest_refused", "Requests by status", ["status"], registry=self.registry
+        )
+        self.seconds = prometheus.Histogram(
+            "privest_commit_seconds", "Time of a group commit", registry=self.registry
+        )
+        waiting = prometheus.Gauge("privest_waiting", "Reports that wait", registry=self.registry)
+        waiting.set_function(lambda: self._waiting)
+        self._shown: tuple[float, int] = (time.monotonic(), 0)
+        self.rate, self._refusals = 0.0, 0
+
+    async def submit(self, reports: list[Report]) -> list[Answer]:
+        """The answers to reports, once they are on disk."""
+        for report in reports:
+            self.plan.require(report)
+        if self._waiting + len(reports) > self._most:
+            raise Problem(429, "the collector is busy", wait=1)
+        self._waiting += len(reports)
+        future: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+        self._queue.put_nowait((reports, future))
+        # A client that goes away does not take its reports back.
+        return await asyncio.shield(future)
+
+    async def run(self) -> None:
+        """Write what waits, in groups, until it is cancelled."""
+        while True:
+            group = [await self._queue.get()]
+            size = len(group[0][0])
+            while size < GROUP and not self._queue.empty():
+                group.append(self._queue.get_nowait())
+                size += len(group[-1][0])
+            reports = [report for own, _ in group for report in own]
+            try:
+                with self.seconds.time():
+                    answers = await self.on_store(self.store.add, reports)
+            except Exception as error:  # a full disk, a database that went away: nobody gets a 2xx
+                for _, future in group:
+                    if not future.done():
+                        future.set_exception(Problem(503, type(error).__name__, wait=5))
+            else:
+                for answer in answers:
+                    self.counted.labels(answer.name.lower()).inc()
+                for own, future in group:
+                    found, answers = answers[: len(own)], answers[len(own) :]
+                    if not future.done():
+                        future.set_result(found)
+            finally:
+                self._waiting -= size
+
+    async def on_store(self, work: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
+        """Run a call of the store in its thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+
+    async def state(self) -> dict[str, Any]:
+        """What the live page shows; no measurement is in it."""
+        sums = await self.on_store(self.store.sums)
+        total = sum(one.count for one in sums.values())
+        now, (then, before) = time.monotonic(), self._shown
+        if now - then > 0.5:
+            self.rate, self._shown = (total - before) / (now - then), (now, total)
+        shown: dict[str, Any] = {
+            "name": self.plan.name, "plan": self.plan.hash, "reports": total,
+            "rows": {name: one.count for name, one in sums.items()}, "rate": self.rate,
+            "waiting": self._waiting, "refused": self._refusals,
+            "again": self.store.known,
+        }  # fmt: skip
+        try:
+            found = await asyncio.to_thread(estimate, self.plan, sums)
+        except NotIdentifiable as error:
+            return shown | {"parameters": [], "note": str(error)}
+        own = found.estimate
+        assert own.bound is not None
+        least = own.bound.diagonal() ** 0.5
+        return shown | {
+            "residual_ratio": found.residual_ratio, "note": "",
+            "parameters": [
+                {"name": name, "value": float(value), "se": float(error), "bound": float(limit),
+                 "low": float(low), "high": float(high)}
+                for name, value, error, limit, (low, high)
+                in zip(own.names, own.value, own.standard_error, least, own.interval())
+            ],
+        }  # fmt: skip
+
+    def note_refusal(self, status: int) -> None:
+        self._refusals += 1
+        self.refused.labels(str(status)).inc()
+
+    def close(self) -> None:
+        self._thread.shutdown()
+        self.store.close()
+
+
+def make_app(collector: Collector) -> Starlette:
+    """The collector as ASGI."""
+
+    async def reports(request: Request) -> Response:
+        body = await _body(request)
+        try:
+            sent = DECODER.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise Problem(400, "the body is no report of this plan") from None
+        if sent.plan != collector.plan.hash:
+            raise Problem(422, "these reports are of another plan: fetch /plan")
+        if collector.tokens is not None:
+            name = collector.tokens.name(request.headers.get("authorization", ""))
+            if not all(_may(name, one.device) for one in sent.reports):
+                raise Problem(403, "this token is of another device")
+        found = [one.report() for one in sent.reports]
+        try:
+            answers = await collector.submit(found)
+        except InvalidInput as error:
+            raise Problem(422, str(error)) from None
+        listed = [
+            {"id": own.id, "status": answer.value, "text": answer.text}
+            for own, answer in zip(found, answers)
+        ]
+        statuses = {answer.value for answer in answers}
+        return JSONResponse({"answers": listed}, statuses.pop() if len(statuses) == 1 else 207)
+
+    async def plan(_: Request) -> Response:
+        return JSONResponse(collector.plan.to_dict())
+
+    async def shown(_: Request) -> Response:
+        return JSONResponse(await collector.state())
+
+    async def health(_: Request) -> Response:
+        await collector.on_store(collector.store.sums)
+        return JSONResponse({"status": "ok"})
+
+    async def metrics(_: Request) -> Response:
+        text = prometheus.generate_latest(collector.registry)
+        return Response(text, media_type=prometheus.CONTENT_TYPE_LATEST)
+
+    async def events(request: Request) -> Response:
+        async def lines() -> AsyncIterator[str]:
+            while not await request.is_disconnected():
+                yield f"data: {json.dumps(await collector.state())}\n\n"
+                await asyncio.sleep(1)
+
+        return StreamingResponse(lines(), media_type="text/event-stream")
+
+    def problem(_: Request, error: Exception) -> Response:
+        status, title, wait = 500, "an error that nobody foresaw", 0
+        if isinstance(error, Problem):
+            status, title, wait = error.status, error.title, error.wait
+        elif isinstance(error, HTTPException):
+            status, title = error.status_code, error.detail
+        elif isinstance(error, PrivestError):
+            status, title = 422, str(error)
+        collector.note_refusal(status)
+        body = {"type": "about:blank", "title": title, "status": status}
+        headers = {"retry-after": str(wait)} if wait else {}
+        return JSONResponse(body, status, headers, media_type="application/problem+json")
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(collector.run())
+        try:
+            yield
+        finally:
+            while not collector._queue.empty() or collector._waiting:
+                await asyncio.sleep(0.01)  # what is accepted is written
+            task.cancel()
+
+    handlers: Mapping[Any, Any] = {
+        Problem: problem, HTTPException: problem, PrivestError: problem, Exception: problem,
+    }  # fmt: skip
+    return Starlette(
+        routes=[
+            Route("/", _file("live.html")), Route("/live.js", _file("live.js")),
+            Route("/live.css", _file("live.css")), Route("/plan", plan),
+            Route("/reports", reports, methods=["POST"]), Route("/estimate", shown),
+            Route("/health", health), Route("/metrics", metrics), Route("/events", events),
+        ],
+        exception_handlers=handlers,
+        lifespan=lifespan,
+    )  # fmt: skip
+
+
+def _file(name: str) -> Callable[[Request], Any]:
+    async def answer(_: Request) -> Response:
+        headers = {"content-security-policy": POLICY, "x-content-type-options": "nosniff"}
+        return FileResponse(STATIC / name, headers=headers)
+
+    return answer
+
+
+async def _body(request: Request) -> bytes:
+    """The body of a request, of at most MOST_BYTES."""
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MOST_BYTES:
+            raise Problem(413, f"a request has at most {MOST_BYTES} bytes")
+        parts.append(part)
+    return b"".join(parts)

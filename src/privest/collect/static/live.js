@@ -1,0 +1,37 @@
+// The state of the collection, once a second: numbers, estimates, and their course.
+"use strict";
+const by = id => document.getElementById(id), course = [];
+const digits = x => Number(x).toPrecision(3);
+function cell(row, text, kind) { const made = document.createElement(kind || "td"); made.textContent = text; row.append(made); }
+function show(state) {
+  by("name").textContent = state.name;
+  document.title = state.name;
+  by("note").textContent = state.note;
+  for (const id of ["reports", "waiting", "again", "refused"]) by(id).textContent = state[id].toLocaleString("en");
+  by("rate").textContent = Math.round(state.rate).toLocaleString("en");
+  by("parameters").replaceChildren(...state.parameters.map(one => {
+    const row = document.createElement("tr");
+    cell(row, one.name, "th");
+    cell(row, digits(one.value)); cell(row, digits(one.low) + " to " + digits(one.high));
+    cell(row, digits(one.se)); cell(row, digits(one.bound));
+    return row;
+  }));
+  if (state.parameters.length) {
+    const last = course[course.length - 1];
+    if (!last || last[0] !== state.reports) course.push([state.reports, state.parameters[0].se, state.parameters[0].bound]);
+    if (course.length > 600) course.shift();
+    draw();
+  }
+}
+function draw() {
+  const logs = course.map(one => one.map(Math.log)), all = logs.flatMap(one => one.slice(1));
+  const [left, right] = [logs[0][0], logs[logs.length - 1][0]], [low, high] = [Math.min(...all), Math.max(...all)];
+  const place = (x, y) => [15 + 610 * (x - left) / (right - left || 1), 185 - 170 * (y - low) / (high - low || 1)].join(",");
+  by("course").replaceChildren(...[[1, "with"], [2, "without"]].map(([j, kind]) => {
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "polyline");
+    line.setAttribute("points", logs.map(one => place(one[0], one[j])).join(" "));
+    line.setAttribute("class", kind);
+    return line;
+  }));
+}
+new EventSource("events").onmessage = event => show(JSON.parse(event.data));

@@ -1,0 +1,154 @@
+"""Predictions, Wald tests, contrasts and R² next to statsmodels, on releases almost without noise.
+
+At level 1e12 the privacy noise has variance 1e-12, a part 3e-12 of the residual variance here:
+what differs from statsmodels is less than 1e-5 of it (square roots of that part, and rounding).
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy
+import statsmodels.formula.api as smf
+
+import privest as pv
+from privest.errors import InvalidInput
+
+CLOSE = 1e-5
+LISTS = {"sex": ["f", "m"], "town": ["a", "b", "c"]}
+PATSY = [0, 2, 3, 4, 1]  # our coefficients in the order of patsy: categories first
+FORMULA = "y ~ age + C(sex) + C(town)"
+
+
+def people(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    town = rng.choice(LISTS["town"], n)
+    table = {"age": rng.uniform(20, 80, n), "sex": rng.choice(LISTS["sex"], n), "town": town}
+    table["y"] = 2 + 0.02 * table["age"] + 0.2 * (town == "b") + rng.normal(0, 0.6, n)
+    return pd.DataFrame(table)
+
+
+@pytest.fixture(scope="module")
+def both():
+    """Our estimate with errors by Student's t, which are those of OLS, and statsmodels'."""
+    table = people()
+    plan = pv.plan(table, FORMULA, categories=LISTS, form="rows", level=1e12, range=(-1e3, 1e3))
+    return pv.estimate(plan.simulate(rng=1), cov_type="t"), smf.ols(FORMULA, table).fit()
+
+
+def test_predictions_and_their_intervals(both):
+    ours, theirs = both
+    rows = pd.DataFrame(
+        {"age": [30.0, 61.5], "sex": ["m", "f"], "town": ["c", "b"], "other": [1, 2]}
+    )
+    for confidence in (0.8, 0.95):
+        found = ours.predict(rows, confidence=confidence)
+        known = theirs.get_prediction(rows).summary_frame(alpha=1 - confidence)
+        np.testing.assert_allclose(found.value, known["mean"], rtol=CLOSE)
+        ends = known[["mean_ci_lower", "mean_ci_upper"]]
+        np.testing.assert_allclose(found.interval, ends, rtol=CLOSE)
+        ends = known[["obs_ci_lower", "obs_ci_upper"]]
+        np.testing.assert_allclose(found.prediction_interval, ends, rtol=CLOSE)
+    frame = found.to_frame()
+    assert list(frame) == ["mean", "low", "high", "new_low", "new_high"]
+    np.testing.assert_array_equal(frame["new_high"], found.prediction_interval[:, 1])
+
+
+def test_rows_may_be_given_in_any_form(both):
+    ours, _ = both
+    named = {"age": 30, "sex": "m", "town": "c"}
+    one = ours.predict(named).value
+    for rows in ([named], [1, 30, 1, 0, 1], [[1, 30, 1, 0, 1]], pd.DataFrame([named])):
+        np.testing.assert_array_equal(ours.predict(rows).value, one)
+    two = ours.predict({"age": [30, 40], "sex": "m", "town": "c"}).value
+    np.testing.assert_allclose(np.diff(two), 10 * ours.value[1])
+    for wrong, said in (
+        ({"age": [1, 2], "sex": ["m", "f", "m"], "town": "c"}, "one length"),
+        ({"age": 1, "sex": "m"}, "'town"),
+        ({"age": 1, "sex": "m", "town": "z"}, "not in the public list"),
+        ([1.0, 2.0], "2 entries"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            ours.predict(wrong)
+
+
+def test_wald_tests_of_names_categories_and_matrices(both):
+    ours, theirs = both
+    joint = theirs.wald_test("C(town)[T.b] = 0, C(town)[T.c] = 0", scalar=True)
+    for asked in (["town"], ["town=b", "town=c"], np.eye(5)[3:]):
+        found = ours.wald_test(asked)
+        assert found.restrictions == 2
+        assert found.degrees_of_freedom == joint.df_denom
+        np.testing.assert_allclose(found.statistic, joint.statistic, rtol=CLOSE)
+        np.testing.assert_allclose(found.p_value, joint.pvalue, rtol=100 * CLOSE)
+    R = [[0, 0, 0, 1, -1], [0, 10, 0, 0, 0]]
+    theirs_R = np.array(R)[:, PATSY]
+    known = theirs.wald_test((theirs_R, [0.1, 0.2]), scalar=True)
+    np.testing.assert_allclose(ours.wald_test(R, [0.1, 0.2]).statistic, known.statistic, rtol=CLOSE)
+    assert str(ours.wald_test(["town"])).startswith("F(2, 395) = ")
+    with pytest.raises(InvalidInput, match="repeat each other"):
+        ours.wald_test([[0, 1, 0, 0, 0], [0, 2, 0, 0, 0]])
+
+
+def test_contrasts_and_r_squared(both):
+    ours, theirs = both
+    known = theirs.t_test(np.array([0, 0, 1, -1, 0])[PATSY])
+    for weights in ({"sex=m": 1, "town=b": -1}, [0, 0, 1, -1, 0]):
+        found = ours.contrast(weights)
+        np.testing.assert_allclose(found.value, known.effect, rtol=CLOSE)
+        np.testing.assert_allclose(found.standard_error, known.sd.ravel(), rtol=CLOSE)
+    # R² of the population: adjusted for the coefficients, in numerator and denominator.
+    rows, n = 400, 5
+    explained = theirs.ess / rows - (n - 1) * theirs.mse_resid / rows
+    share = explained / (explained + theirs.mse_resid)
+    np.testing.assert_allclose(ours.r_squared, share, rtol=CLOSE)
+    assert abs(ours.r_squared - theirs.rsquared_adj) < 2 / rows
+
+
+def test_a_smaller_model_is_compared_by_its_missing_coefficients():
+    table = people(3000)
+    asked = {"epsilon": 30.0, "range": (-1, 8), "publish": "matrix", "categories": LISTS}
+    z = pv.plan(table, FORMULA, **asked).simulate(rng=1)
+    whole, part = pv.estimate(z), pv.estimate(z, features=["age", "sex"])
+    assert whole.compare(part).to_dict() == whole.wald_test(["town"]).to_dict()
+    with pytest.raises(InvalidInput, match="some of these"):
+        part.compare(whole)
+
+
+@pytest.mark.parametrize(
+    ("family", "link"), [("binomial", scipy.special.expit), ("poisson", np.exp)]
+)
+def test_predictions_of_other_families(family, link):
+    """A share or a mean count, its interval through the link; one new value has no interval."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(3000)
+    y = rng.binomial(1, link(x)) if family == "binomial" else rng.poisson(link(0.3 * x))
+    kind = {"range": (0, 20), "level": 50.0}
+    if family == "binomial":
+        kind = {"distribution": "randomised response", "epsilon": 8.0}
+    plan = pv.plan({"x": x, "y": y}, "y ~ x", form="rows", family=family, **kind)
+    found = pv.estimate(plan.simulate(rng=1))
+    told, plain = found.predict({"x": 0.5}), found.value @ [1, 0.5]
+    assert told.kind == ("share" if family == "binomial" else "mean")
+    np.testing.assert_allclose(told.value, link(plain))
+    assert told.interval[0, 0] < told.value[0] < told.interval[0, 1]
+    assert told.prediction_interval is None
+    with pytest.raises(InvalidInput, match="numeric outcome"):
+        found.predict({"x": 0.5}, noise=1.0)
+
+
+def test_a_model_that_is_no_table():
+    model = pv.LinearModel(np.column_stack([np.ones(50), np.arange(50.0)]), 0.25, names=("a", "b"))
+    z = pv.GaussianMechanism(4.0, measurements=50).simulate(
+        np.arange(50.0), rng=np.random.default_rng(1)
+    )
+    found = pv.estimate(z, model, mechanism=pv.GaussianMechanism(4.0, measurements=50))
+    told = found.predict([{"a": 1, "b": 2}], noise=0.25)
+    h = np.array([1.0, 2.0])
+    error = np.sqrt(h @ found.covariance @ h)
+    q = scipy.stats.norm.ppf(0.975)
+    np.testing.assert_allclose(np.diff(told.interval)[0, 0], 2 * q * error)
+    new = np.sqrt(error**2 + 0.25)
+    np.testing.assert_allclose(np.diff(told.prediction_interval)[0, 0], 2 * q * new)
+    assert found.predict([1, 2]).prediction_interval is None
+    with pytest.raises(InvalidInput, match="'b' has none"):
+        found.predict({"a": 1})

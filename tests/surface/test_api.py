@@ -1,0 +1,104 @@
+"""The promise about names: every public name with its signature, as `api.txt` keeps it.
+
+Promised is what the reference shows: the names of `__all__`, their parameters, and the methods and
+properties that have a docstring.
+GOLDEN=write writes the file again. From 1.0 on a line that goes or changes is a breaking change.
+"""
+
+import dataclasses
+import functools
+import inspect
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import privest as pv
+
+ROOT = Path(__file__).parents[2]
+KEPT = Path(__file__).parent / "api.txt"
+PACKAGES = [name for name in pv.__all__ if inspect.ismodule(getattr(pv, name))]
+
+
+def public_names():
+    """(path, object) of everything that users may rely on."""
+    yield from ((f"pv.{name}", getattr(pv, name)) for name in pv.__all__ if name not in PACKAGES)
+    for package in PACKAGES:
+        module = getattr(pv, package)
+        names = getattr(module, "__all__", None) or [k for k in vars(module) if k[0].isupper()]
+        yield from ((f"pv.{package}.{name}", getattr(module, name)) for name in names)
+
+
+def signature(found):
+    """Parameters with their defaults; annotations change more often than meanings."""
+    try:
+        stated = inspect.signature(found)
+    except (TypeError, ValueError):
+        return ""
+    plain = [one.replace(annotation=inspect.Parameter.empty) for one in stated.parameters.values()]
+    return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.Signature(plain)))
+
+
+def members(found):
+    """Methods and properties that the reference shows: those with a docstring."""
+    for name in sorted(vars(found)):
+        own = inspect.getattr_static(found, name)
+        if name.startswith("_") or not inspect.getdoc(getattr(found, name)):
+            continue
+        if isinstance(own, classmethod | staticmethod) or inspect.isfunction(own):
+            yield f"    .{name}{signature(getattr(found, name))}"
+        elif isinstance(own, property | functools.cached_property):
+            yield f"    .{name}"
+
+
+def lines():
+    for path, found in public_names():
+        if inspect.isclass(found):
+            kind = f"({', '.join(base.__name__ for base in found.__bases__)})"
+            yield f"{path}{kind if issubclass(found, Exception) else signature(found)}"
+            yield from () if issubclass(found, Exception) else members(found)
+        else:
+            yield f"{path}{signature(found) if callable(found) else ''}"
+
+
+def test_names_and_signatures_are_as_promised():
+    found = "".join(f"{line}\n" for line in lines())
+    if os.environ.get("GOLDEN") == "write":
+        KEPT.write_text(found)
+    assert found == KEPT.read_text(), "a change of the API: GOLDEN=write, and the CHANGELOG"
+
+
+def test_few_names_at_the_top():
+    assert len(pv.__all__) <= 40
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """All code that users are shown: pages, gallery, examples, doctests; nothing generated."""
+    kinds = ("tutorials", "howto", "explanation", "decide")
+    shown = [path for kind in kinds for path in ROOT.glob(f"docs/{kind}/*.md")]
+    shown += [*ROOT.glob("docs/gallery/*/*.py"), *ROOT.glob("examples/*.py"), ROOT / "README.md"]
+    texts = [path.read_text() for path in shown]
+    for path in ROOT.glob("src/privest/**/*.py"):
+        texts += re.findall(r">>> .*", path.read_text())
+    return "\n".join(texts)
+
+
+def is_result(found):
+    """What calls return or raise: the example is that of the call."""
+    return inspect.isclass(found) and (
+        issubclass(found, Exception) or dataclasses.is_dataclass(found)
+    )
+
+
+def test_every_name_is_documented_with_an_example(examples):
+    bare, without = [], []
+    for path, found in public_names():
+        name = path.rpartition(".")[2]
+        if callable(found) and not inspect.getdoc(found):
+            bare.append(path)
+        shown = name == "__version__" or is_result(found)
+        if not shown and not re.search(rf"\b{name}\b", examples):
+            without.append(path)
+    assert (bare, without) == ([], [])

@@ -1,0 +1,319 @@
+"""The collector: plans, reports, stores, devices, the server; nothing lost, nothing doubled."""
+
+import json
+import math
+import sqlite3
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privest as pv
+from privest.collect import (
+    Answer,
+    CollectionPlan,
+    Device,
+    Report,
+    Sums,
+    estimate,
+    load_plan,
+    merge,
+    open_store,
+    replay,
+)
+from privest.collect.device import Reply, Unreachable
+from privest.errors import InvalidInput, NotIdentifiable
+
+PLAN = {
+    "name": "meter", "features": ["hour"], "range": [0, 2], "residual_variance": 0.04,
+    "levels": {"low": 1.0, "high": 4.0}, "steps": 100,
+}  # fmt: skip
+
+
+def plan(**other):
+    return CollectionPlan.from_dict(PLAN | other)
+
+
+def report(k=0, device="d", step=0, level="low", hour=0.5, z=7):
+    return Report(f"{k:032x}", device, step, level, (round(hour * 65536),), z)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with open_store(tmp_path / "c.db", plan()) as found:
+        yield found
+
+
+# --- plans ----------------------------------------------------------------------------------------
+
+
+def test_a_plan_from_toml_with_an_epsilon(tmp_path):
+    text = 'name = "m"\nfeatures = []\nrange = [0, 1]\nresidual_variance = 1\nsteps = 3\n'
+    (tmp_path / "p.toml").write_text(text + "[levels]\none = {epsilon = 1}\ntwo = 0.5\n")
+    found = load_plan(tmp_path / "p.toml")
+    assert found.names == ("intercept",)
+    assert 0.99 < found.statement("one").epsilon <= 1 + 1e-9
+    assert CollectionPlan.from_dict(found.to_dict()).hash == found.hash
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"range": [1, 0]}, {"range": [0, math.inf]}, {"range": [0]}, {"levels": {}}, {"levels": []},
+        {"levels": {"a b": 1}}, {"levels": {"a": 0}}, {"levels": {"a": -1}}, {"steps": 0},
+        {"features": ["a", "a"]}, {"features": "a"}, {"residual_variance": 0}, {"delta": 1},
+        {"name": ""}, {"extra": 1}, {"levels": {"a": 1e12}}, {"features": [], "intercept": False},
+    ],
+)  # fmt: skip
+def test_wrong_plans_are_refused(wrong):
+    with pytest.raises(InvalidInput):
+        plan(**wrong)
+
+
+# --- sums -----------------------------------------------------------------------------------------
+
+WHOLE = st.integers(-(2**26), 2**26)
+
+
+@given(st.lists(st.lists(WHOLE, min_size=3, max_size=3), max_size=30), st.randoms())
+def test_sums_are_exact_in_any_order(rows, random):
+    found, again = Sums(3), Sums(3)
+    if rows:
+        found.add(rows)
+    mixed = rows[:]
+    random.shuffle(mixed)
+    for row in mixed:
+        again.add([row])
+    assert found == again == Sums.from_text(found.to_text())
+    for i in range(3):
+        for j in range(3):
+            assert found.gram[i, j] == sum(row[i] * row[j] for row in rows)
+
+
+def test_the_largest_chunk_fits_into_64_bits():
+    found = Sums(2)
+    found.add([[2**26, -(2**26)]] * 5000)
+    assert found.gram[0, 0] == 5000 * 2**52
+    assert found.gram[0, 1] == -5000 * 2**52
+
+
+# --- stores ---------------------------------------------------------------------------------------
+
+
+def test_a_report_counts_once_and_conflicts_are_told(store):
+    assert store.add([report(1), report(2, step=1)]) == [Answer.ACCEPTED] * 2
+    assert store.add([report(1)]) == [Answer.ACCEPTED]  # again: the first answer
+    assert store.add([report(1, z=8)]) == [Answer.CONFLICT]  # another body
+    assert store.add([report(3)]) == [Answer.TAKEN]  # another id of the same step
+    assert store.count() == (2, 1)
+    assert store.known == 1
+    assert store.sums()["low"].count == 2
+    assert replay(store)
+
+
+def test_a_group_is_written_whole_or_not_at_all(store):
+    with pytest.raises(InvalidInput):
+        store.add([report(1), report(2, step=100)])
+    assert store.count() == (0, 0)
+
+
+def test_a_changed_report_is_found_by_a_replay(store, tmp_path):
+    store.add([report(1), report(2, step=1, level="high")])
+    assert replay(store)
+    with sqlite3.connect(tmp_path / "c.db") as other:
+        other.execute("UPDATE reports SET z = z + 1 WHERE step = 1")
+    assert not replay(store)
+
+
+def test_a_store_is_of_one_plan(store, tmp_path):
+    with pytest.raises(InvalidInput, match="another plan"):
+        open_store(tmp_path / "c.db", plan(steps=5))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        report(step=100), report(level="none"), report(z=2**26), report(hour=2000.0),
+        Report("0" * 32, "d", 0, "low", (), 1),
+    ],
+)  # fmt: skip
+def test_reports_that_no_device_makes_are_refused(store, wrong):
+    with pytest.raises(InvalidInput):
+        store.add([wrong])
+
+
+SENT = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), max_size=60)
+
+
+@settings(max_examples=40)
+@given(SENT)
+def test_lost_answers_late_and_repeated_reports_at_two_collectors(sent):
+    """Each report carries its own value: a double count or a loss would show in the sums."""
+    made = plan(range=[0, 2000])
+    stores = [open_store(":memory:", made) for _ in range(3)]
+    for k, where in sent:  # the answer may be lost: the device asks again, perhaps elsewhere
+        own = report(k + 1, f"d{k % 4}", k, "low" if k % 3 else "high", k / 8, 1 << k)
+        assert stores[where].add([own]) == [Answer.ACCEPTED]
+    for other in stores[:2]:
+        merge(stores[2], other)
+    numbers = {k for k, _ in sent}
+    for level, kept in (("low", True), ("high", False)):
+        own = [k for k in numbers if bool(k % 3) == kept]
+        found = stores[2].sums().get(level, Sums(3))
+        assert found.count == len(own)
+        assert found.gram[0, 2] == 65536 * sum(1 << k for k in own)
+    assert replay(stores[2])
+    for one in stores:
+        one.close()
+
+
+# --- estimates ------------------------------------------------------------------------------------
+
+
+def test_the_estimate_is_that_of_the_model_and_its_error_that_of_the_bound():
+    """Against weighted least squares by rows, and against `pv.bound`."""
+    made, rng = plan(), np.random.default_rng(1)
+    hours, levels = rng.uniform(0, 1, 400), np.where(np.arange(400) % 2, 1.0, 4.0)
+    shown = np.sqrt(levels) * (0.5 + hours + 0.2 * rng.standard_normal(400))
+    z = np.rint((shown + rng.standard_normal(400)) * 1024).astype(int)
+    found = [
+        report(k, "d", k % 100, "low" if levels[k] == 1 else "high", hours[k], int(z[k]))
+        for k in range(400)
+    ]
+    sums = {}
+    for name in ("low", "high"):
+        sums[name] = Sums(3)
+        sums[name].add([made.row(one) for one in found if one.level == name])
+    collected = estimate(made, sums)
+    H = np.column_stack([np.ones(400), np.rint(hours * 65536) / 65536])
+    variance = 0.04 + (1 + 0.75 / 1024**2) / levels
+    u = z / 1024 / np.sqrt(levels)
+    J = H.T @ (H / variance[:, None])
+    np.testing.assert_allclose(
+        collected.estimate.value, np.linalg.solve(J, H.T @ (u / variance)), rtol=1e-10
+    )
+    np.testing.assert_allclose(collected.estimate.covariance, np.linalg.inv(J), rtol=1e-10)
+    model = pv.LinearModel(H, noise=0.04)
+    bound = pv.bound(model, pv.PrivacyLevel(levels))
+    np.testing.assert_allclose(collected.estimate.bound, bound.covariance, rtol=1e-9)
+    assert 0.7 < collected.residual_ratio < 1.3  # six standard errors of 400 rows
+    assert dict(collected.rows) == {"low": 200, "high": 200}
+
+
+def test_too_few_measurements_are_said():
+    with pytest.raises(NotIdentifiable, match="0 measurements"):
+        estimate(plan(), {})
+    sums = Sums(3)
+    sums.add([plan().row(report())])
+    with pytest.raises(NotIdentifiable):
+        estimate(plan(), {"low": sums})
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+class Collecting:
+    """A collector in this process, over a line that loses requests and answers."""
+
+    def __init__(self, made, lose=()):
+        self.store, self.lose, self.posts = open_store(":memory:", made), list(lose), 0
+
+    def __call__(self, url, body, headers):
+        if body is None:
+            return Reply(200, json.dumps(self.store.plan.to_dict()).encode())
+        self.posts += 1
+        how = self.lose.pop(0) if self.lose else ""
+        if how == "request":
+            return Reply(0, b"")
+        sent = json.loads(body)["reports"]
+        answers = self.store.add(
+            [Report(**own | {"features": tuple(own["features"])}) for own in sent]
+        )
+        if how == "answer":
+            return Reply(503, b"")
+        listed = [{"id": own["id"], "status": one.value} for own, one in zip(sent, answers)]
+        return Reply(207, json.dumps({"answers": listed}).encode())
+
+
+def device(tmp_path, collecting, **more):
+    more = {"budget": 4.0, "post": collecting, "sleep": lambda _: None, "tries": 3} | more
+    return Device("http://collector", "m1", tmp_path / "m1.db", **more)
+
+
+def test_a_device_sends_until_it_is_heard(tmp_path):
+    line = Collecting(plan(), lose=["request", "answer", "", "answer", "request"])
+    with device(tmp_path, line, level="high") as own:
+        assert own.contribute(1.0, [0.25])
+        assert own.contribute(1.5, [0.5])
+        assert not own.contribute(math.nan, [0.5])
+        assert own.waiting == own.refused == 0
+    (first, second) = line.store.reports()
+    assert (first.step, second.step, first.level) == (0, 1, "high")
+    assert first.features == (16384,)
+    assert abs(first.z / 1024 - 2.0) < 8  # √4 · 1 and unit noise; chance 1e-15
+    assert replay(line.store)
+
+
+def test_a_collector_cannot_choose_a_level_beyond_the_budget(tmp_path):
+    with pytest.raises(InvalidInput, match="above the budget"):
+        device(tmp_path, Collecting(plan()), budget=0.5)
+    with pytest.raises(InvalidInput, match="another plan"):
+        device(tmp_path, Collecting(plan()), plan="0" * 64)
+    assert not (tmp_path / "m1.db").exists()
+
+
+def test_an_unreachable_collector_leaves_the_report_in_the_outbox(tmp_path):
+    line = Collecting(plan(), lose=["request"] * 3)
+    with device(tmp_path, line) as own:
+        with pytest.raises(Unreachable):
+            own.contribute(1.0, [0.0])
+        assert own.waiting == 1
+        z = own._box.execute("SELECT z FROM outbox").fetchone()[0]
+    with device(tmp_path, line) as own:
+        assert not own.put(1.9, [0.0], step=0)  # drawn already: it stays as it was
+        assert own.flush() == 1
+    (found,) = line.store.reports()
+    assert found.z == z
+
+
+@pytest.mark.parametrize("charged", [True, False])
+def test_a_crash_between_outbox_and_ledger(tmp_path, charged, monkeypatch):
+    """With the step in the ledger it leaves as it was drawn; without, nothing was revealed."""
+    line = Collecting(plan())
+    with device(tmp_path, line) as own:
+        if charged:
+            own.put(1.0, [0.0])
+            z = own._box.execute("SELECT z FROM outbox").fetchone()[0]
+            own._box.execute("UPDATE outbox SET z = NULL")
+        else:
+            own._box.execute("INSERT INTO outbox VALUES (0, 'low', '[0]', NULL, NULL)")
+    with device(tmp_path, line) as own:
+        assert own.waiting == charged
+        own.flush()
+    assert [one.z for one in line.store.reports()] == ([z] if charged else [])
+
+
+def test_other_features_and_other_outboxes_are_refused(tmp_path):
+    line = Collecting(plan())
+    with device(tmp_path, line) as own:
+        own.put(1.0, [0.5], step=3)
+        for wrong in ([0.6], [], [5000.0], [math.nan]):
+            with pytest.raises(InvalidInput):
+                own.put(1.0, wrong, step=3)
+        with pytest.raises(InvalidInput):
+            own.put(1.0, [0.5], step=100)
+        assert own.steps == 4
+    with pytest.raises(InvalidInput, match="another plan or device"):
+        device(tmp_path, Collecting(plan(steps=7)))
+
+
+def test_the_budget_of_a_device_holds_over_several_plans(tmp_path):
+    """Both plans ask for the same measurement; together they exceed what the device accepts."""
+    with device(tmp_path, Collecting(plan(levels={"a": 1.0})), budget=1.5) as own:
+        own.put(1.0, [0.5], step=0)
+    (tmp_path / "m1.db.outbox").unlink()
+    with device(tmp_path, Collecting(plan(levels={"a": 1.0}, steps=9)), budget=1.5) as own:
+        with pytest.raises(pv.errors.BudgetExceeded):
+            own.put(1.0, [0.5], step=0)
+        assert own.put(1.0, [0.5], step=1)

@@ -1,0 +1,204 @@
+"""The collector over HTTP, in process: answers, problems, tokens, the queue, the live page."""
+
+import asyncio
+import json
+import random
+import threading
+
+import pytest
+from starlette.testclient import TestClient
+
+from privest.collect import CollectionPlan, Device, open_store, replay
+from privest.collect.device import Reply
+from privest.collect.server import Collector, Problem, Tokens, make_app, new_token
+from privest.errors import InvalidInput
+
+PLAN = CollectionPlan.from_dict(
+    {
+        "name": "meter", "features": ["hour"], "range": [0, 2], "residual_variance": 0.04,
+        "levels": {"low": 1.0, "high": 4.0}, "steps": 1000,
+    }
+)  # fmt: skip
+
+
+def sent(k=0, **other):
+    own = {
+        "id": f"{k:032x}", "device": "d1", "step": k, "level": "low", "features": [k * 64], "z": 5,
+    }  # fmt: skip
+    return own | other
+
+
+def body(*reports, plan=PLAN.hash):
+    return {"plan": plan, "reports": list(reports)}
+
+
+@pytest.fixture
+def store(tmp_path):
+    return open_store(tmp_path / "c.db", PLAN)
+
+
+@pytest.fixture
+def client(store):
+    collector = Collector(store)
+    with TestClient(make_app(collector), raise_server_exceptions=False) as found:
+        yield found
+    collector.close()
+
+
+def test_same_id_and_body_give_the_first_answer_another_body_409(client, store):
+    first, again = (client.post("/reports", json=body(sent(1))) for _ in range(2))
+    assert first.status_code == again.status_code == 201
+    assert first.json() == again.json()
+    assert client.post("/reports", json=body(sent(1, z=6))).status_code == 409
+    assert client.post("/reports", json=body(sent(2, step=1))).status_code == 410
+    mixed = client.post("/reports", json=body(sent(1), sent(1, z=6), sent(3)))
+    assert mixed.status_code == 207
+    assert [one["status"] for one in mixed.json()["answers"]] == [201, 409, 201]
+    assert store.count() == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (b"", 400), (b"{", 400), (b"[]", 400), (b"\xff\xfe", 400), (b"[" * 100_000, 400),
+        (body(), 400), (body(sent(), plan="x"), 422), (body(sent(z=2**26)), 422),
+        (body(sent(z=2**27)), 400), (body(sent(z=1.5)), 400), (body(sent(z="5")), 400),
+        (body(sent(id="F" * 32)), 400), (body(sent(id="f" * 31)), 400), (body(sent(y=1.0)), 400),
+        (body(sent(device="a b")), 400), (body(sent(step=-1)), 400), (body(sent(step=1000)), 422),
+        (body(sent(level="none")), 422), (body(sent(features=[])), 422),
+        (body(*(sent(k) for k in range(1001))), 400), (b" " * (1 << 21), 413),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_a_problem_and_changes_nothing(client, store, given, status):
+    content = given if isinstance(given, bytes) else json.dumps(given)
+    answer = client.post("/reports", content=content)
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == status
+    assert store.count() == (0, 0)
+
+
+def test_malformed_bodies_are_4xx_problems_only(client, store):
+    """Bytes of a good body changed, cut and doubled at random."""
+    good, rng = json.dumps(body(sent(1))).encode(), random.Random(1)
+    for _ in range(1500):
+        made = bytearray(good)
+        for _ in range(rng.randint(1, 4)):
+            at = rng.randrange(len(made))
+            kind = rng.randrange(3)
+            if kind == 0:
+                made[at] = rng.randrange(256)
+            elif kind == 1:
+                del made[at : at + rng.randint(1, 9)]
+            else:
+                made[at:at] = made[at : at + rng.randint(1, 30)]
+            if not made:
+                made = bytearray(b"x")
+        answer = client.post("/reports", content=bytes(made))
+        assert answer.status_code in (201, 400, 409, 410, 422)
+        if answer.status_code in (400, 422):
+            assert answer.headers["content-type"] == "application/problem+json"
+    assert replay(store)
+
+
+def test_unknown_paths_and_methods_are_problems(client):
+    assert client.get("/none").status_code == 404
+    assert client.get("/reports").status_code == 405
+    assert client.get("/none").headers["content-type"] == "application/problem+json"
+
+
+def test_tokens_are_of_one_device_or_of_a_gateway(store):
+    (own, line), (gate, star) = new_token("d1"), new_token("site-*")
+    collector = Collector(store, Tokens([line, "# a comment", star]))
+    with TestClient(make_app(collector)) as client:
+
+        def status(token, *reports):
+            headers = {"authorization": token}
+            return client.post("/reports", json=body(*reports), headers=headers).status_code
+
+        assert status("", sent(1)) == status("Bearer none", sent(1)) == 401
+        assert status(f"Basic {own}", sent(1)) == 401
+        assert status(f"Bearer {own}", sent(1)) == 201
+        assert status(f"Bearer {own}", sent(2, device="d2")) == 403
+        assert status(f"Bearer {own}", sent(3), sent(2, device="d2")) == 403
+        assert status(f"Bearer {gate}", sent(4, device="site-1"), sent(5, device="site-2")) == 201
+        assert status(f"Bearer {gate}", sent(6)) == 403
+    assert store is collector.store
+    for wrong in ("d1", "d1 xyz", "a/b " + "0" * 64):
+        with pytest.raises(InvalidInput):
+            Tokens([wrong])
+
+
+def test_a_full_queue_is_answered_with_429_and_a_broken_store_with_503(store):
+    async def run():
+        collector = Collector(store, most_waiting=3)
+        reports = [PLANNED(k) for k in range(4)]
+        first = asyncio.create_task(collector.submit(reports[:3]))
+        await asyncio.sleep(0)
+        with pytest.raises(Problem) as busy:
+            await collector.submit(reports[3:])
+        assert (busy.value.status, busy.value.wait) == (429, 1)
+        writer = asyncio.create_task(collector.run())
+        assert [one.value for one in await first] == [201] * 3
+        await collector.submit(reports[3:])
+        store.close()
+        with pytest.raises(Problem) as broken:
+            await collector.submit([PLANNED(9)])
+        assert broken.value.status == 503
+        assert collector._waiting == 0
+        writer.cancel()
+
+    asyncio.run(run())
+
+
+def PLANNED(k):  # noqa: N802
+    from privest.collect import Report
+
+    return Report(f"{k:032x}", "d", k, "low", (0,), 1)
+
+
+def test_plan_estimate_health_metrics_and_page(client):
+    assert CollectionPlan.from_dict(client.get("/plan").json()).hash == PLAN.hash
+    assert "0 measurements" in client.get("/estimate").json()["note"]
+    assert client.get("/health").json() == {"status": "ok"}
+    client.post("/reports", json=body(*(sent(k, z=1000 + 3 * k) for k in range(50))))
+    client.post("/reports", content=b"")
+    found = client.get("/estimate").json()
+    assert found["reports"] == 50
+    assert found["refused"] == 1
+    assert [one["name"] for one in found["parameters"]] == ["intercept", "hour"]
+    for one in found["parameters"]:
+        assert one["low"] < one["value"] < one["high"]
+        assert one["bound"] <= one["se"] < one["bound"] * (1 + 1e-5)
+    text = client.get("/metrics").text
+    assert 'privest_reports_total{answer="accepted"} 50.0' in text
+    assert 'privest_refused_total{status="400"} 1.0' in text
+    page = client.get("/")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    for name in ("live.js", "live.css"):
+        assert name in page.text
+        assert client.get(f"/{name}").status_code == 200
+
+
+def test_devices_over_http_from_several_threads(client, store, tmp_path):
+    """Each device sends again whatever it likes; every step counts once."""
+
+    def post(url, content, headers):
+        path = url.removeprefix("http://c")
+        answer = client.get(path) if content is None else client.post(path, content=content)
+        return Reply(answer.status_code, answer.content)
+
+    def work(j):
+        with Device("http://c", f"d{j}", tmp_path / f"{j}.db", budget=1.0, post=post) as own:
+            for k in range(5):
+                own.contribute(1.0, [k / 8])
+            own._box.execute("UPDATE outbox SET answer = NULL")  # as if no answer had come
+            assert own.flush() == 5
+
+    threads = [threading.Thread(target=work, args=(j,)) for j in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert store.count() == (20, 4)
+    assert replay(store)
