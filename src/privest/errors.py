@@ -70,6 +70,10 @@ class AgentSilent(PrivestError, TimeoutError):
     """A neighbour was not heard in time: it died, hangs, or is slower than the timeout."""
 
 
+class CollectorSilent(PrivestError, OSError):
+    """A collector does not answer. What a device has drawn waits in its outbox."""
+
+
 class MissingDependency(PrivestError, ImportError):
     """An optional dependency is needed; the message names the extra that brings it."""
 

@@ -35,6 +35,7 @@ ALLOWED = {
     "audit": "attacks, searches for worst cases, and simulates what it judges",
     "noise": LAW,
     "paper": "the experiments of the paper: worlds, rivals and their seeds",
+    "collect": "names of reports, tokens and pauses: never noise",
     "cli/demo.py": "shuffles the rows of the embedded data",
     "dynamics/_system.py": WORLD,
     "estimator/starts.py": FIXED,

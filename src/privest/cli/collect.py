@@ -15,7 +15,7 @@ from privest.cli.console import note, shown, to_stderr
 from privest.cli.options import command
 from privest.data.cells import number
 from privest.data.lines import csv_records, open_lines
-from privest.errors import InvalidInput
+from privest.errors import CollectorSilent, InvalidInput
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -170,7 +170,7 @@ def contribute(
     level NAME       Level of the plan. Left out: the lowest.
     token_file FILE  File with the token that the collector gave to this device.
     """
-    from privest.collect.device import Device, Unreachable
+    from privest.collect.device import Device
     from privest.reading import read_document
 
     token = None if token_file is None else read_document(token_file).strip()
@@ -189,7 +189,7 @@ def contribute(
         drawn = _put_all(own, source, target)
         try:
             sent = own.flush()
-        except Unreachable:
+        except CollectorSilent:
             note(f"{plural(drawn, 'measurement')} protected; {own.waiting} wait in the outbox.")
             raise
         note(f"{plural(drawn, 'measurement')} protected, {plural(sent, 'report')} answered.")

@@ -23,8 +23,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from privest.collect.plan import CollectionPlan, Report, as_name, on_feature_grid
-from privest.errors import InvalidInput, PrivestError
+from privest.collect.plan import (
+    CollectionPlan,
+    Report,
+    as_name,
+    as_words,
+    from_words,
+    on_feature_grid,
+)
+from privest.errors import CollectorSilent, InvalidInput
 from privest.lattice import GRID
 from privest.ledger import Ledger, cost_of
 from privest.reading import parse_json
@@ -47,10 +54,6 @@ class Reply(NamedTuple):
 
 
 Post = Callable[[str, bytes | None, dict[str, str]], Reply]
-
-
-class Unreachable(PrivestError, OSError):
-    """The collector does not answer; reports wait in the outbox."""
 
 
 class Device:
@@ -130,7 +133,7 @@ class Device:
             if self._account.entry_at(step, self._key) is None:
                 self._box.execute("DELETE FROM outbox WHERE step = ?", (step,))
             else:
-                self._draw(step, json.loads(features), 0.0)  # the ledger's numbers: y is not used
+                self._draw(step, features, 0.0)  # the ledger's numbers: y is not used
 
     @property
     def steps(self) -> int:
@@ -163,31 +166,30 @@ class Device:
             raise InvalidInput(f"this plan takes steps 0 to {self.plan.steps - 1}.")
         if math.isnan(value):
             return False
-        text = json.dumps(found)
+        text = as_words(found)
         row = self._box.execute("SELECT features FROM outbox WHERE step = ?", (at,)).fetchone()
         if row is not None:
             if row[0] != text:
                 raise InvalidInput(f"step {at} was released with other features.")
             return False
         self._box.execute("INSERT INTO outbox VALUES (?, ?, ?, NULL, NULL)", (at, self.level, text))
-        self._draw(at, found, value)
+        self._draw(at, text, value)
         return True
 
-    def _draw(self, step: int, features: Sequence[int], value: float) -> None:
+    def _draw(self, step: int, features: str, value: float) -> None:
         """z of a step: charged and in the ledger when this returns."""
         mechanism = self.plan.mechanism(self.level)
         source = self._account.source(
             cost_of(self._level), start=step, key=self._key, level=self._level.fingerprint
         )
-        digest = hashlib.sha256(json.dumps(list(features)).encode()).hexdigest()
-        source.marks = {"features": digest}
+        source.marks = {"features": hashlib.sha256(features.encode()).hexdigest()}
         z = round(float(mechanism.release(np.array([value]), source).values[0]) / GRID)
         self._box.execute("UPDATE outbox SET z = ? WHERE step = ?", (z, step))
 
     def contribute(self, value: float, features: Sequence[float] = ()) -> bool:
         """Protect a measurement and send it, with those that wait.
 
-        False: nothing was released. Raises Unreachable where the collector does not answer; the
+        False: nothing was released. Raises CollectorSilent where the collector does not answer; the
         report waits in the outbox.
         """
         done = self.put(value, features)
@@ -215,11 +217,7 @@ class Device:
 
     def _report(self, step: int, level: str, features: str, z: int) -> dict[str, Any]:
         name = hashlib.sha256(f"{self._salt} {step}".encode()).hexdigest()[:32]
-        own = Report(name, self.device, step, level, tuple(json.loads(features)), z)
-        return {
-            "id": own.id, "device": own.device, "step": own.step, "level": own.level,
-            "features": list(own.features), "z": own.z,
-        }  # fmt: skip
+        return Report(name, self.device, step, level, from_words(features), z).to_dict()
 
     def _asked(self, path: str, body: bytes | None) -> Reply:
         """An answer: tries again where the collector is busy, broken or silent."""
@@ -235,7 +233,7 @@ class Device:
                 jitter = 0.5 + secrets.randbelow(1000) / 1000
                 self._sleep(max(pause * jitter, min(reply.wait, LONGEST_WAIT)))
                 pause = min(2 * pause, LONGEST_WAIT)
-        raise Unreachable(
+        raise CollectorSilent(
             f"the collector at {self._url} does not answer. What was drawn waits in the outbox."
         )
 
@@ -252,8 +250,8 @@ class Device:
 
 def _problem(reply: Reply) -> str:
     try:
-        return str(json.loads(reply.body)["title"])[:200]
-    except (ValueError, KeyError, TypeError):
+        return str(parse_json(reply.body.decode("utf-8", "replace"))["title"])[:200]
+    except (InvalidInput, KeyError, TypeError):
         return f"status {reply.status}"
 
 

@@ -14,11 +14,12 @@ from privest.collect.plan import FEATURE_GRID, CollectionPlan, Sums
 from privest.errors import NotIdentifiable
 from privest.estimator import Estimate
 from privest.lattice import GRID
+from privest.records import Record
 from privest.release import extra_variance
 
 
 @dataclass(frozen=True, eq=False)
-class Collected:
+class Collected(Record):
     """An estimate from a collection.
 
     estimate        θ̂ with its covariance and bound.

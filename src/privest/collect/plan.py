@@ -37,6 +37,7 @@ from privest.reading import (
     read_numbers,
     read_text,
 )
+from privest.records import Record
 
 FEATURE_GRID = 2.0**-16
 LARGEST = 2**26  # of every whole number in a report
@@ -52,8 +53,17 @@ def as_name(given: object, what: str) -> str:
     return given
 
 
+def as_words(numbers: Iterable[int]) -> str:
+    """Whole numbers of any size as text."""
+    return " ".join(map(str, numbers))
+
+
+def from_words(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split()))
+
+
 @dataclass(frozen=True)
-class Report:
+class Report(Record):
     """One released measurement: whole numbers, and the names of device and level.
 
     id        32 hexadecimal digits that the device made; a report counts once.
@@ -77,7 +87,7 @@ class Report:
 
 @dataclass(frozen=True)
 class CollectionPlan:
-    """What is asked of devices: y = hθ + w, measured on each, released at one of the levels.
+    """Public plan of a collection: y = hθ + w on each device, released at one of the levels.
 
     features           names of the public features h, without the intercept.
     range              public range of a measurement; the device clips to it.
@@ -242,14 +252,15 @@ class Sums:
     __hash__ = None  # type: ignore[assignment]
 
     def to_text(self) -> str:
-        """The sums as JSON."""
-        return json.dumps([self.count, self.gram.tolist()])
+        """Count and sums, in decimal digits."""
+        return as_words([self.count, *self.gram.ravel()])
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        count, gram = json.loads(text)
-        made = cls(len(gram))
-        made.count, made.gram = count, np.array(gram, dtype=object)
+        count, *entries = from_words(text)
+        made = cls(math.isqrt(len(entries)))
+        made.count = count
+        made.gram = np.array(entries, dtype=object).reshape(made.gram.shape)
         return made
 
 

@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
-from privest.collect.plan import CollectionPlan, Report, Sums, sums_of
+from privest.collect.plan import CollectionPlan, Report, Sums, as_words, from_words, sums_of
 from privest.errors import InvalidInput, MissingDependency
 
 TABLES = (
@@ -119,7 +119,7 @@ class SqlStore:
             "INSERT INTO reports (id, digest, device, step, level, features, z) "
             "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
             report.id, report.digest, report.device, report.step, report.level,
-            json.dumps(report.features), report.z,
+            as_words(report.features), report.z,
         )  # fmt: skip
         if done.rowcount == 1:
             return Answer.ACCEPTED, True
@@ -144,7 +144,7 @@ class SqlStore:
             if not rows:
                 return
             for last, name, device, step, level, features, z in rows:  # noqa: B007
-                yield Report(name, device, step, level, tuple(json.loads(features)), z)
+                yield Report(name, device, step, level, from_words(features), z)
 
     def count(self) -> tuple[int, int]:
         """How many reports there are, and from how many devices."""

@@ -103,9 +103,9 @@ def require_sense(done, where):
 
 
 def test_every_command_is_tried():
-    # These take no numbers; `app` a port, and ledger and reproduce have tests of their own.
+    # These take no numbers; `app` and `collect` a port; the rest have tests of their own.
     others = {"demo", "look", "report", "schema", "verify"}
-    assert set(COMMANDS) == {*BASE, *others, "app", "ledger", "reproduce"}
+    assert set(COMMANDS) == {*BASE, *others, "app", "collect", "contribute", "ledger", "reproduce"}
     assert not any(numeric(name) for name in others)
 
 

@@ -22,8 +22,8 @@ from privest.collect import (
     open_store,
     replay,
 )
-from privest.collect.device import Reply, Unreachable
-from privest.errors import InvalidInput, NotIdentifiable
+from privest.collect.device import Reply
+from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
 
 PLAN = {
     "name": "meter", "features": ["hour"], "range": [0, 2], "residual_variance": 0.04,
@@ -266,7 +266,7 @@ def test_a_collector_cannot_choose_a_level_beyond_the_budget(tmp_path):
 def test_an_unreachable_collector_leaves_the_report_in_the_outbox(tmp_path):
     line = Collecting(plan(), lose=["request"] * 3)
     with device(tmp_path, line) as own:
-        with pytest.raises(Unreachable):
+        with pytest.raises(CollectorSilent):
             own.contribute(1.0, [0.0])
         assert own.waiting == 1
         z = own._box.execute("SELECT z FROM outbox").fetchone()[0]
@@ -287,7 +287,7 @@ def test_a_crash_between_outbox_and_ledger(tmp_path, charged, monkeypatch):
             z = own._box.execute("SELECT z FROM outbox").fetchone()[0]
             own._box.execute("UPDATE outbox SET z = NULL")
         else:
-            own._box.execute("INSERT INTO outbox VALUES (0, 'low', '[0]', NULL, NULL)")
+            own._box.execute("INSERT INTO outbox VALUES (0, 'low', '0', NULL, NULL)")
     with device(tmp_path, line) as own:
         assert own.waiting == charged
         own.flush()

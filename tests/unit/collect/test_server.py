@@ -8,7 +8,7 @@ import threading
 import pytest
 from starlette.testclient import TestClient
 
-from privest.collect import CollectionPlan, Device, open_store, replay
+from privest.collect import CollectionPlan, Device, Report, open_store, replay
 from privest.collect.device import Reply
 from privest.collect.server import Collector, Problem, Tokens, make_app, new_token
 from privest.errors import InvalidInput
@@ -132,7 +132,7 @@ def test_tokens_are_of_one_device_or_of_a_gateway(store):
 def test_a_full_queue_is_answered_with_429_and_a_broken_store_with_503(store):
     async def run():
         collector = Collector(store, most_waiting=3)
-        reports = [PLANNED(k) for k in range(4)]
+        reports = [planned(k) for k in range(4)]
         first = asyncio.create_task(collector.submit(reports[:3]))
         await asyncio.sleep(0)
         with pytest.raises(Problem) as busy:
@@ -143,7 +143,7 @@ def test_a_full_queue_is_answered_with_429_and_a_broken_store_with_503(store):
         await collector.submit(reports[3:])
         store.close()
         with pytest.raises(Problem) as broken:
-            await collector.submit([PLANNED(9)])
+            await collector.submit([planned(9)])
         assert broken.value.status == 503
         assert collector._waiting == 0
         writer.cancel()
@@ -151,9 +151,7 @@ def test_a_full_queue_is_answered_with_429_and_a_broken_store_with_503(store):
     asyncio.run(run())
 
 
-def PLANNED(k):  # noqa: N802
-    from privest.collect import Report
-
+def planned(k):
     return Report(f"{k:032x}", "d", k, "low", (0,), 1)
 
 
