@@ -65,7 +65,8 @@ unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, READ
 test: $(TEST_ENV) ## everything but browser, processes and the longer statistics
 	@$(MAKE) --no-print-directory -j4 lint types layers unit
 
-processes: $(TEST_ENV) ## clusters, MPI, and what is killed again and again
+processes: $(TEST_ENV) ## clusters, MPI, servers (installs Debian's where it can), and what is killed again and again
+	@.ci/servers
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "processes and not slow"
 
 matrix: ## the wheel and the theorems on every Python found, with the lowest and the newest NumPy and SciPy

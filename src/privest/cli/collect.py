@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,16 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from privest.arrays import plural
-from privest.cli.console import note, shown, to_stderr
+from privest.cli.console import note, shown, tell_file, to_stderr
 from privest.cli.options import command
+from privest.cli.series import as_csv
 from privest.data.cells import number
 from privest.data.lines import csv_records, open_lines
-from privest.errors import CollectorSilent, InvalidInput
+from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
+from privest.files import atomic_write
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from privest.collect import Device
+    from privest.collect import Device, SqlStore
     from privest.collect.server import Collector
 
 NEEDED = ("starlette", "uvicorn", "msgspec", "prometheus_client", "aiomqtt")
@@ -32,12 +36,16 @@ def collect(
     store: str = "collection.db",
     tokens: Path | None = None,
     add_device: str | None = None,
+    budget: float = math.inf,
     open_to_all: bool = False,
     host: str = "127.0.0.1",
     port: int = 8000,
     mqtt: str | None = None,
     certificate: Path | None = None,
     key: Path | None = None,
+    merge: str | None = None,
+    check: bool = False,
+    course: Path | None = None,
 ) -> None:
     """Serve a plan, gather protected measurements of many devices, and estimate.
 
@@ -51,17 +59,24 @@ def collect(
 
     privest collect plan.toml --tokens tokens.txt --port 8000
 
+    privest collect plan.toml --check --course course.csv
+
     Options:
     store PLACE      File of SQLite, or an address postgresql://….
-    tokens FILE      Devices and the SHA-256 of their tokens, a line each.
+    tokens FILE      Devices, the SHA-256 of their tokens and their highest levels, a line each.
     add_device NAME  Make a token for a device, print it once, and end. A name that ends with a star
                      is a gateway's, which sends for all devices that begin so.
+    budget S         Highest privacy level of the device that is added. Left out: any of the plan.
     open_to_all      Take reports without tokens, under any name. For tests and closed networks.
     host ADDRESS     Address to listen on. Other machines reach it only if it is not 127.0.0.1.
     port N           Port to listen on.
-    mqtt HOST:PORT   Take reports from an MQTT broker too.
+    mqtt URL         Take reports from an MQTT broker too: mqtt://[user:password@]host[:port]. The
+                     broker decides who may send.
     certificate FILE  Certificate for TLS, in PEM. Left out: plain HTTP, for a proxy with TLS.
     key FILE         Private key of the certificate.
+    merge PLACE      Take over the reports of another collector's store, and end.
+    check            Compute the sums again from all reports, print the estimate, and end.
+    course FILE      Write the estimate after each step of the devices, as CSV, and end.
     """
     console = to_stderr()
     try:
@@ -81,11 +96,15 @@ def collect(
     if add_device is not None:
         if tokens is None:
             raise InvalidInput("state the file of tokens.")
-        token, line = new_token(add_device)
+        token, line = new_token(add_device, budget)
         with tokens.open("a", encoding="utf-8") as file:
             file.write(line)
         console.print(shown(f"Token of {add_device}; it is shown once:"))
         typer.echo(token)
+        return
+    if merge is not None or check or course is not None:
+        with open_store(store, plan) as own:
+            _after(own, merge, check, course)
         return
     if (tokens is None) != open_to_all:
         raise InvalidInput("state the file of tokens, or that the collector is open to all.")
@@ -114,19 +133,49 @@ def collect(
         collector.close()
 
 
+def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -> None:
+    """What is done with a store that no collector serves."""
+    from privest.collect import estimate, merge, open_store, replay, running_sums
+
+    if other is not None:
+        with open_store(other, own.plan) as source:
+            counts = merge(own, source)
+        note(", ".join(f"{answer.text}: {count:,}" for answer, count in counts.items() if count))
+    if check:
+        if not replay(own):
+            raise InvalidInput("the sums are not those of the reports: the store was changed.")
+        found = estimate(own.plan, own.sums())
+        note(f"The sums are those of {sum(found.rows.values()):,} reports.")
+        typer.echo(found.estimate.summary())
+    if course is not None:
+        names = own.plan.names
+        titles = [f"{kind} {name}" for kind in ("estimate", "s.e.", "bound") for name in names]
+        lines: list[list[object]] = []
+        for step, sums in running_sums(own):
+            with contextlib.suppress(NotIdentifiable):  # of the first steps
+                found = estimate(own.plan, sums)
+                theta = found.estimate
+                assert theta.bound is not None
+                numbers = *theta.value, *theta.standard_error, *theta.bound.diagonal() ** 0.5
+                count = sum(found.rows.values())
+                lines.append([step, count, *(f"{one:.9g}" for one in numbers)])
+        atomic_write(course, as_csv(["step", "reports", *titles], lines))
+        tell_file("The course", course)
+
+
 def _with_mqtt(served: Starlette, collector: Collector, address: str | None) -> Starlette:
     """The app, listening to a broker too while it runs."""
     if address is None:
         return served
-    from privest.collect.mqtt import listen
+    from privest.collect.mqtt import broker_of, listen
 
-    host, _, port = address.partition(":")
+    broker_of(address)  # refused now rather than later
     inner = served.router.lifespan_context
 
     @contextlib.asynccontextmanager
     async def both(app: Starlette) -> AsyncIterator[None]:
         async with inner(app):
-            task = asyncio.create_task(listen(collector, host, int(port or 1883)))
+            task = asyncio.create_task(listen(collector, address))
             try:
                 yield
             finally:
@@ -176,7 +225,7 @@ def contribute(
     token = None if token_file is None else read_document(token_file).strip()
     console = to_stderr()
     with Device(
-        url, device, ledger, budget=budget, plan=plan_hash, level=level, token=token
+        url, device, ledger, budget=budget, plan=plan_hash, level=level, token=token, sleep=_wait
     ) as own:
         said = own.plan.statement(own.level).epsilon
         console.print(
@@ -195,6 +244,11 @@ def contribute(
         note(f"{plural(drawn, 'measurement')} protected, {plural(sent, 'report')} answered.")
         if own.refused:
             note(f"{own.refused} reports were refused: another report of the same step was there.")
+
+
+def _wait(seconds: float) -> None:
+    note(f"The collector does not answer yet. Trying again in {seconds:.1f} s.")
+    time.sleep(seconds)
 
 
 def _put_all(own: Device, source: str, target: str) -> int:

@@ -31,7 +31,7 @@ from privest.collect.plan import (
     from_words,
     on_feature_grid,
 )
-from privest.errors import CollectorSilent, InvalidInput
+from privest.errors import CollectorSilent, InvalidInput, MissingDependency
 from privest.lattice import GRID
 from privest.ledger import Ledger, cost_of
 from privest.reading import parse_json
@@ -59,7 +59,7 @@ Post = Callable[[str, bytes | None, dict[str, str]], Reply]
 class Device:
     """A device of a collection: `contribute` protects a measurement and sends it.
 
-    url       of the collector.
+    url       of the collector: https://…, http://…, or mqtt://broker/NAME with the plan's name.
     device    name of this device.
     ledger    file of this device's own ledger; the outbox is beside it.
     budget    the highest privacy level that this device accepts, for each measurement.
@@ -67,7 +67,8 @@ class Device:
               budget alone limits what the collector can ask for.
     level     name of a level of the plan; left out: the lowest.
     token     that the collector gave to this device.
-    post      for tests: sends a request.
+    post      sends a request in place of HTTP or MQTT; it is tried `tries` times.
+    sleep     waits between two tries.
 
     >>> device = Device("https://meter.example", "m17", "m17.db", budget=1.0)  # doctest: +SKIP
     >>> device.contribute(0.42, [19.5])  # doctest: +SKIP
@@ -79,9 +80,10 @@ class Device:
     def __init__(
         self, url: str, device: str, ledger: str | Path, *, budget: float, plan: str | None = None,
         level: str | None = None, token: str | None = None, post: Post | None = None,
-        tries: int = 8, sleep: Callable[[float], None] = time.sleep,
+        tries: int = 8, sleep: Callable[[float], None] | None = None,
     ) -> None:  # fmt: skip
-        self._url, self._post, self._tries, self._sleep = url, post or _post, tries, sleep
+        self._url, self._tries, self._sleep = url, tries, sleep or time.sleep
+        self._post = post or _transport(url)
         self._headers = {"content-type": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
@@ -205,9 +207,9 @@ class Device:
         ).fetchall():
             reports = [self._report(*row) for row in rows]
             body = {"plan": self.plan.hash, "reports": reports}
-            reply = self._asked("/reports", json.dumps(body).encode())
-            found = parse_json(reply.body.decode("utf-8", "replace"), "the answer")
-            answers = {one["id"]: int(one["status"]) for one in found["answers"]}
+            _, answers = answers_of(self._asked("/reports", json.dumps(body).encode()).body)
+            if not all(own["id"] in answers for own in reports):
+                raise InvalidInput("the collector leaves reports without an answer.")
             for row, own in zip(rows, reports):
                 self._box.execute(
                     "UPDATE outbox SET answer = ? WHERE step = ?", (answers[own["id"]], row[0])
@@ -248,11 +250,33 @@ class Device:
         self.close()
 
 
+def answers_of(body: bytes) -> tuple[int, dict[str, int]]:
+    """Status of an answer, and the status of each report by its id."""
+    found = parse_json(body.decode("utf-8", "replace"), "the collector's answer")
+    try:
+        if "answers" not in found:
+            return int(found["status"]), {}
+        return 207, {str(one["id"]): int(one["status"]) for one in found["answers"]}
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InvalidInput("the collector's answer has another form.") from None
+
+
 def _problem(reply: Reply) -> str:
     try:
         return str(parse_json(reply.body.decode("utf-8", "replace"))["title"])[:200]
     except (InvalidInput, KeyError, TypeError):
         return f"status {reply.status}"
+
+
+def _transport(url: str) -> Post:
+    """How requests reach the collector at this address."""
+    if not url.startswith(("mqtt://", "mqtts://")):
+        return _post
+    try:
+        from privest.collect.mqtt import post
+    except ModuleNotFoundError:
+        raise MissingDependency("MQTT needs aiomqtt: install the extra 'collect'.") from None
+    return post
 
 
 def _post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:

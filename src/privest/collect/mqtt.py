@@ -1,40 +1,89 @@
 """The collector over MQTT: sensors publish reports, answers come back on a topic of their own.
 
-    privest/PLAN/reports          bodies as POST /reports takes them, with QoS 1
-    privest/PLAN/answers/DEVICE   their answers
+    privest/NAME/plan             the plan, retained
+    privest/NAME/reports          bodies as POST /reports takes them, with QoS 1
+    privest/NAME/answers/DEVICE   their answers, or a problem
 
-PLAN is the first 16 digits of the plan's hash. QoS 1 may deliver twice: a report counts once. A
-report without an answer is published again, as one without a 2xx is sent again. Who may publish is
-the broker's business: its list of users.
+NAME is the plan's name. QoS 1 may deliver twice, and a report without an answer is published again:
+it counts once. Who may publish is the broker's business: its list of users.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import aiomqtt
-import msgspec
 
-from privest.collect.server import DECODER, Collector, Problem
+from privest.collect.device import Reply, answers_of
+from privest.collect.plan import as_name
 from privest.errors import InvalidInput
+from privest.reading import parse_json
+
+if TYPE_CHECKING:
+    from privest.collect.server import Collector
+
+PAUSE = 2.0  # seconds until the broker is tried again
+PATIENCE = 10.0  # seconds after which a device takes an answer for lost
 
 
-async def listen(collector: Collector, host: str, port: int = 1883) -> None:
-    """Take reports from a broker until it is cancelled."""
-    root = f"privest/{collector.plan.hash[:16]}"
-    name = f"collector-{collector.plan.hash[:16]}"
-    async with aiomqtt.Client(host, port, identifier=name, clean_session=False) as client:
-        await client.subscribe(f"{root}/reports", qos=1)
+def broker_of(url: str) -> dict[str, Any]:
+    """Options of a client for mqtt://[user:password@]host[:port], or mqtts:// with TLS."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname:
+        raise InvalidInput("the address of a broker begins with mqtt:// or mqtts://.")
+    tls = parts.scheme == "mqtts"
+    return {
+        "hostname": parts.hostname, "port": parts.port or (8883 if tls else 1883),
+        "username": unquote(parts.username) if parts.username else None,
+        "password": unquote(parts.password) if parts.password else None,
+        "tls_params": aiomqtt.TLSParameters() if tls else None,
+    }  # fmt: skip
+
+
+async def listen(collector: Collector, url: str) -> None:
+    """Take reports from a broker until it is cancelled; a broker that goes away is waited for."""
+    root, plan = f"privest/{collector.plan.name}", json.dumps(collector.plan.to_dict())
+    name, broker = f"collector-{collector.plan.hash[:16]}", broker_of(url)
+    while True:
+        try:  # the broker keeps what comes while the collector is away
+            async with aiomqtt.Client(**broker, identifier=name, clean_session=False) as client:
+                await client.publish(f"{root}/plan", plan, qos=1, retain=True)
+                await client.subscribe(f"{root}/reports", qos=1)
+                async for message in client.messages:
+                    for device, text in await collector.answers_by_device(bytes(message.payload)):
+                        await client.publish(f"{root}/answers/{device}", text, qos=1)
+        except aiomqtt.MqttError:
+            await asyncio.sleep(PAUSE)
+
+
+def post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
+    """A request of a device to mqtt://[user:password@]host[:port]/NAME/plan or …/reports.
+
+    Silence is status 0: the device asks again.
+    """
+    name = as_name(urlsplit(url).path.split("/")[1], "the name of the plan in the address")
+    try:
+        return asyncio.run(asyncio.wait_for(_asked(url, f"privest/{name}", body), PATIENCE))
+    except (aiomqtt.MqttError, TimeoutError, OSError):
+        return Reply(0, b"")
+
+
+async def _asked(url: str, root: str, body: bytes | None) -> Reply:
+    """The plan (no body), or the answers to all reports of a device."""
+    reports = [] if body is None else parse_json(body.decode())["reports"]
+    topic = f"{root}/answers/{reports[0]['device']}" if reports else f"{root}/plan"
+    async with aiomqtt.Client(**broker_of(url)) as client:
+        await client.subscribe(topic, qos=1)
+        if body is not None:
+            await client.publish(f"{root}/reports", body, qos=1)
         async for message in client.messages:
-            try:
-                body = DECODER.decode(bytes(message.payload))
-                if body.plan != collector.plan.hash:
-                    raise Problem(422, "another plan")
-                reports = [one.report() for one in body.reports]
-                answers = await collector.submit(reports)
-            except (msgspec.DecodeError, InvalidInput, Problem, TypeError) as error:
-                collector.note_refusal(getattr(error, "status", 400))
-                continue
-            for report, answer in zip(reports, answers):
-                said = json.dumps({"id": report.id, "status": answer.value, "text": answer.text})
-                await client.publish(f"{root}/answers/{report.device}", said, qos=1)
+            found = bytes(message.payload)
+            if body is None:
+                return Reply(200, found)
+            status, answers = answers_of(found)
+            if status >= 400 or {one["id"] for one in reports} <= set(answers):
+                return Reply(status, found)
+    return Reply(0, b"")

@@ -41,6 +41,7 @@ from privest.records import Record
 
 FEATURE_GRID = 2.0**-16
 LARGEST = 2**26  # of every whole number in a report
+GRIDS = {"grid": GRID, "feature_grid": FEATURE_GRID}
 CHUNK = 1024  # rows whose sums of products fit into 64 bits
 MOST_SDS = 40.0  # of privacy noise: beyond it a report is damaged (chance below 1e-340)
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -81,8 +82,8 @@ class Report(Record):
     @cached_property
     def digest(self) -> bytes:
         """SHA-256 of the whole report."""
-        own = [self.id, self.device, self.step, self.level, list(self.features), self.z]
-        return hashlib.sha256(json.dumps(own).encode()).digest()
+        own = self.id, self.device, self.step, self.level, as_words(self.features), self.z
+        return hashlib.sha256("/".join(map(str, own)).encode()).digest()  # no name has a slash
 
 
 @dataclass(frozen=True)
@@ -141,12 +142,12 @@ class CollectionPlan:
         return ("intercept",) * self.intercept + self.features
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as `/plan` sends them."""
+        """Plain values, as `/plan` sends them, with the grids of z and of features."""
         return {
             "name": self.name, "features": list(self.features), "intercept": self.intercept,
             "range": list(self.range), "residual_variance": self.residual_variance,
             "levels": dict(sorted(self.levels.items())), "steps": self.steps, "delta": self.delta,
-        }  # fmt: skip
+        } | GRIDS  # fmt: skip
 
     @classmethod
     def from_dict(cls, given: object) -> Self:
@@ -154,8 +155,11 @@ class CollectionPlan:
         positive = ranged(0.0)
         if not isinstance(given, Mapping):
             raise InvalidInput("the plan of a collection must be names with values.")
+        stated = {"intercept": True, "delta": 1e-6} | GRIDS | dict(given)
+        if any(stated.pop(name) != size for name, size in GRIDS.items()):
+            raise InvalidInput("this plan has another grid: a newer version of privest made it.")
         found = read_fields(
-            {"intercept": True, "delta": 1e-6} | dict(given),
+            stated,
             {
                 "name": read_text, "features": _names, "range": _range,
                 "residual_variance": positive, "levels": _table, "steps": counted(least=1),
@@ -165,13 +169,13 @@ class CollectionPlan:
         )  # fmt: skip
         delta, (low, high) = found["delta"], found["range"]
         levels = {}
-        for name, stated in found["levels"].items():
-            if isinstance(stated, dict):
-                epsilon = read_fields(stated, {"epsilon": positive}, f"level {name}")["epsilon"]
+        for name, asked in found["levels"].items():
+            if isinstance(asked, dict):
+                epsilon = read_fields(asked, {"epsilon": positive}, f"level {name}")["epsilon"]
                 level = StreamLevel.from_epsilon(epsilon, delta=delta, sensitivity=high - low)
                 levels[name] = float(level.final_blocks().diagonal()[0])
             else:
-                levels[name] = positive(stated, f"level {name}")
+                levels[name] = positive(asked, f"level {name}")
         return cls(**found | {"levels": levels})
 
     @cached_property
@@ -267,12 +271,15 @@ class Sums:
 def sums_of(plan: CollectionPlan, reports: Iterable[Report]) -> dict[str, Sums]:
     """The sums of reports, by level."""
     rows: dict[str, list[list[int]]] = {}
+    found: dict[str, Sums] = {}
     for report in reports:
-        rows.setdefault(report.level, []).append(plan.row(report))
-    found = {}
+        own = rows.setdefault(report.level, [])
+        own.append(plan.row(report))
+        if len(own) == CHUNK:
+            found.setdefault(report.level, Sums(len(plan.names) + 1)).add(own)
+            own.clear()
     for level, own in rows.items():
-        found[level] = Sums(len(plan.names) + 1)
-        found[level].add(own)
+        found.setdefault(level, Sums(len(plan.names) + 1)).add(own)
     return found
 
 

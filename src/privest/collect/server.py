@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import hmac
 import json
+import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -78,47 +78,56 @@ class Problem(Exception):
 
 
 class Tokens:
-    """Who may send for which device. A line of the file: a name and the SHA-256 of its token.
+    """Who may send for which device, and at which level at most.
 
-    A name that ends with a star is a gateway's: it sends for all devices that begin so.
+    A line of the file: a name, the SHA-256 of its token, and the highest level (or inf). A name
+    that ends with a star is a gateway's: it sends for all devices that begin so.
     """
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self._names: dict[bytes, str] = {}
+        self._owners: dict[bytes, tuple[str, float]] = {}
         for number, line in enumerate(lines, 1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            if len(words) != 2 or len(words[1]) != 64 or set(words[1]) - set("0123456789abcdef"):
-                raise InvalidInput(f"line {number} of the tokens must be a name and a SHA-256.")
-            as_name(words[0].removesuffix("*") or "x", "the name of a device")
-            self._names[bytes.fromhex(words[1])] = words[0]
+            try:
+                name, digest, budget = words
+                as_name(name.removesuffix("*") or "x", "the name of a device")
+                key, most = bytes.fromhex(digest), float(budget)
+            except ValueError:  # InvalidInput too
+                key, most = b"", math.nan
+            if len(key) != 32 or not most > 0:
+                raise InvalidInput(
+                    f"line {number} of the tokens must be a name, a SHA-256 and a level."
+                )
+            self._owners[key] = name, most
 
     @classmethod
     def load(cls, path: Path) -> Tokens:
         return cls(read_document(path).splitlines())
 
-    def name(self, header: str) -> str:
-        """The name of a token in an Authorization header."""
+    def require(self, header: str, reports: Sequence[Report], levels: Mapping[str, float]) -> None:
+        """Refuse reports that the token in an Authorization header does not allow."""
         kind, _, token = header.partition(" ")
         digest = hashlib.sha256(token.encode()).digest()
-        found = self._names.get(digest) if kind.lower() == "bearer" else None
+        found = self._owners.get(digest) if kind.lower() == "bearer" else None
         if found is None:
             raise Problem(401, "a bearer token of this collector is needed")
-        return found
+        name, most = found
+        start = name.removesuffix("*")
+        for one in reports:
+            if not (one.device.startswith(start) if start != name else one.device == name):
+                raise Problem(403, "this token is of another device")
+            if levels.get(one.level, 0.0) > most:
+                raise Problem(403, "this level is above the budget of the device")
 
 
-def new_token(name: str) -> tuple[str, str]:
+def new_token(name: str, budget: float = math.inf) -> tuple[str, str]:
     """A token for a device, and its line for the file of tokens."""
-    as_name(name.removesuffix("*") or "x", "the name of a device")
     token = secrets.token_urlsafe(24)
-    return token, f"{name} {hashlib.sha256(token.encode()).hexdigest()}\n"
-
-
-def _may(name: str, device: str) -> bool:
-    if name.endswith("*"):
-        return device.startswith(name[:-1])
-    return hmac.compare_digest(name, device)
+    line = f"{name} {hashlib.sha256(token.encode()).hexdigest()} {budget:g}\n"
+    Tokens([line])
+    return token, line
 
 
 class Collector:
@@ -128,7 +137,6 @@ class Collector:
     """
 
     plan: CollectionPlan
-    rate: float
 
     def __init__(
         self, store: SqlStore, tokens: Tokens | None = None, *, most_waiting: int = MOST_WAITING
@@ -151,8 +159,9 @@ class Collector:
         )
         waiting = prometheus.Gauge("privest_waiting", "Reports that wait", registry=self.registry)
         waiting.set_function(lambda: self._waiting)
-        self._shown: tuple[float, int] = (time.monotonic(), 0)
-        self.rate, self._refusals = 0.0, 0
+        self._shown: tuple[float, dict[str, Any]] = (-math.inf, {})
+        self._showing = asyncio.Lock()
+        self._refusals = 0
 
     async def submit(self, reports: list[Report]) -> list[Answer]:
         """The answers to reports, once they are on disk."""
@@ -165,6 +174,32 @@ class Collector:
         self._queue.put_nowait((reports, future))
         # A client that goes away does not take its reports back.
         return await asyncio.shield(future)
+
+    async def answers_by_device(self, body: bytes) -> list[tuple[str, str]]:
+        """The answers to a body of no request, as JSON by device; a problem goes to all of them."""
+        reports: list[Report] = []
+        try:
+            reports = self.read(body)
+            answers = await self.submit(reports)
+        except (Problem, InvalidInput) as error:
+            status = getattr(error, "status", 422)
+            self.note_refusal(status)
+            text = json.dumps({"title": str(error), "status": status})
+            return [(device, text) for device in sorted({one.device for one in reports})]
+        by_device: dict[str, list[dict[str, object]]] = {}
+        for report, answer in zip(reports, answers):
+            by_device.setdefault(report.device, []).append(_said(report, answer))
+        return [(one, json.dumps({"answers": said})) for one, said in by_device.items()]
+
+    def read(self, body: bytes) -> list[Report]:
+        """The reports of a body."""
+        try:
+            sent = DECODER.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise Problem(400, "the body is no report of this plan") from None
+        if sent.plan != self.plan.hash:
+            raise Problem(422, "these reports are of another plan: fetch /plan")
+        return [one.report() for one in sent.reports]
 
     async def run(self) -> None:
         """Write what waits, in groups, until it is cancelled."""
@@ -197,17 +232,23 @@ class Collector:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
 
     async def state(self) -> dict[str, Any]:
-        """What the live page shows; no measurement is in it."""
+        """What the live page shows, at most half a second old; no measurement is in it."""
+        async with self._showing:
+            then, before = self._shown
+            if time.monotonic() - then > 0.5:
+                found = await self._state()
+                now, total = time.monotonic(), found["reports"]
+                found["rate"] = (total - before["reports"]) / (now - then) if before else 0.0
+                self._shown = now, found
+            return self._shown[1]
+
+    async def _state(self) -> dict[str, Any]:
         sums = await self.on_store(self.store.sums)
-        total = sum(one.count for one in sums.values())
-        now, (then, before) = time.monotonic(), self._shown
-        if now - then > 0.5:
-            self.rate, self._shown = (total - before) / (now - then), (now, total)
+        total, devices = await self.on_store(self.store.count)
         shown: dict[str, Any] = {
-            "name": self.plan.name, "plan": self.plan.hash, "reports": total,
-            "rows": {name: one.count for name, one in sums.items()}, "rate": self.rate,
-            "waiting": self._waiting, "refused": self._refusals,
-            "again": self.store.known,
+            "name": self.plan.name, "plan": self.plan.hash, "reports": total, "devices": devices,
+            "rows": {name: one.count for name, one in sums.items()},
+            "waiting": self._waiting, "refused": self._refusals, "again": self.store.known,
         }  # fmt: skip
         try:
             found = await asyncio.to_thread(estimate, self.plan, sums)
@@ -235,35 +276,26 @@ class Collector:
         self.store.close()
 
 
+def _said(report: Report, answer: Answer) -> dict[str, object]:
+    return {"id": report.id, "status": answer.value, "text": answer.text}
+
+
 def make_app(collector: Collector) -> Starlette:
     """The collector as ASGI."""
 
     async def reports(request: Request) -> Response:
-        body = await _body(request)
-        try:
-            sent = DECODER.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            raise Problem(400, "the body is no report of this plan") from None
-        if sent.plan != collector.plan.hash:
-            raise Problem(422, "these reports are of another plan: fetch /plan")
+        found = collector.read(await _body(request))
         if collector.tokens is not None:
-            name = collector.tokens.name(request.headers.get("authorization", ""))
-            if not all(_may(name, one.device) for one in sent.reports):
-                raise Problem(403, "this token is of another device")
-        found = [one.report() for one in sent.reports]
-        try:
-            answers = await collector.submit(found)
-        except InvalidInput as error:
-            raise Problem(422, str(error)) from None
-        listed = [
-            {"id": own.id, "status": answer.value, "text": answer.text}
-            for own, answer in zip(found, answers)
-        ]
+            header = request.headers.get("authorization", "")
+            collector.tokens.require(header, found, collector.plan.levels)
+        answers = await collector.submit(found)
+        listed = [_said(own, answer) for own, answer in zip(found, answers)]
         statuses = {answer.value for answer in answers}
         return JSONResponse({"answers": listed}, statuses.pop() if len(statuses) == 1 else 207)
 
     async def plan(_: Request) -> Response:
-        return JSONResponse(collector.plan.to_dict())
+        found = collector.plan
+        return JSONResponse(found.to_dict(), headers={"etag": f'"{found.hash}"'})
 
     async def shown(_: Request) -> Response:
         return JSONResponse(await collector.state())

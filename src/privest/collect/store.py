@@ -1,9 +1,10 @@
-"""Reports and their sums in a database: five calls, for SQLite and for PostgreSQL.
+"""Reports and their sums in a database: six calls, for SQLite and for PostgreSQL.
 
     add      write reports in one transaction, each at most once, and their sums with them
     sums     the sums by level
     reports  all reports, in the order of their arrival
     count    how many reports and devices there are
+    last     the number of the last report, for replays in parts
     close
 
 When `add` returns, its reports are on disk. A report that comes again changes nothing.
@@ -11,11 +12,13 @@ When `add` returns, its reports are on disk. A report that comes again changes n
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from itertools import islice
+from functools import partial
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,8 +32,14 @@ TABLES = (
         step BIGINT NOT NULL, level TEXT NOT NULL, features TEXT NOT NULL, z BIGINT NOT NULL,
         UNIQUE (device, step))""",
     "CREATE TABLE IF NOT EXISTS sums (level TEXT PRIMARY KEY, body TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS devices (device TEXT PRIMARY KEY)",
 )
-COLUMNS = "id, device, step, level, features, z"
+KINDS = {
+    False: {"serial": "INTEGER PRIMARY KEY", "bytes": "BLOB"},
+    True: {"serial": "BIGSERIAL PRIMARY KEY", "bytes": "BYTEA"},
+}
+ROWS = 1000  # in one statement: SQLite takes 32,766 values, a report has 7
+PAGE = 10_000  # reports that are read at once
 
 
 class Answer(Enum):
@@ -50,32 +59,40 @@ class Answer(Enum):
 
 
 class SqlStore:
-    """A store over a database connection; `open_store` makes it."""
+    """A store in a database; `open_store` makes it.
+
+    plan   whose reports it holds.
+    known  how many reports came again since it was opened.
+    """
 
     plan: CollectionPlan
     known: int
+    address: str
 
-    def __init__(self, connection: Any, plan: CollectionPlan, *, postgres: bool) -> None:  # noqa: ANN401
-        self._connection, self.plan, self._postgres = connection, plan, postgres
-        self.known = 0  # reports that came again
-        kinds = (
-            {"serial": "BIGSERIAL PRIMARY KEY", "bytes": "BYTEA"} if postgres
-            else {"serial": "INTEGER PRIMARY KEY", "bytes": "BLOB"}
-        )  # fmt: skip
-        self._begin()
-        for statement in TABLES:
-            self._run(statement.format(**kinds))
-        row = self._run("SELECT hash FROM plan").fetchone()
-        if row is None:
-            text = json.dumps(plan.to_dict())
-            self._run("INSERT INTO plan VALUES (?, ?)", plan.hash, text)
-        self._run("COMMIT")
-        if row is not None and row[0] != plan.hash:
-            raise InvalidInput("this store holds reports of another plan: use a new one.")
+    def __init__(
+        self, connect: Callable[[], Any], plan: CollectionPlan, *, address: str, postgres: bool
+    ) -> None:
+        self._connect, self._connection = connect, connect()
+        self.plan, self.address, self._postgres, self.known = plan, address, postgres, 0
+        try:
+            self._begin()
+            for statement in TABLES:
+                self._run(statement.format(**KINDS[postgres]))
+            row = self._run("SELECT hash FROM plan").fetchone()
+            if row is None:
+                self._run("INSERT INTO plan VALUES (?, ?)", plan.hash, json.dumps(plan.to_dict()))
+            self._run("COMMIT")
+            if row is not None and row[0] != plan.hash:
+                raise InvalidInput("this store holds reports of another plan: use a new one.")
+        except BaseException:
+            self._connection.close()
+            raise
 
     def _run(self, statement: str, *values: object) -> Any:  # noqa: ANN401 - a cursor
         if self._postgres:
             statement = statement.replace("?", "%s")
+            if self._connection.closed:  # the database went away: is it back?
+                self._connection = self._connect()
         return self._connection.execute(statement, values)
 
     def _begin(self) -> None:
@@ -90,13 +107,10 @@ class SqlStore:
             self.plan.require(report)
         self._begin()
         try:
-            answers, new, known = [], [], 0
-            for report in reports:
-                answer, fresh = self._insert(report)
-                answers.append(answer)
-                known += answer is Answer.ACCEPTED and not fresh
-                if fresh:
-                    new.append(report)
+            new: list[Report] = []
+            stored: dict[str, bytes] = {}
+            for part in _parts(iter(reports), ROWS):
+                new += self._insert(part, stored)
             for level, sums in sums_of(self.plan, new).items():
                 row = self._run("SELECT body FROM sums WHERE level = ?", level).fetchone()
                 if row is not None:
@@ -108,48 +122,63 @@ class SqlStore:
                 )  # fmt: skip
             self._run("COMMIT")
         except BaseException:
-            self._run("ROLLBACK")
+            with contextlib.suppress(Exception):  # what went wrong before is told
+                self._run("ROLLBACK")
             raise
-        self.known += known
+        answers = [_answer(report, stored.get(report.id)) for report in reports]
+        self.known += answers.count(Answer.ACCEPTED) - len(new)
         return answers
 
-    def _insert(self, report: Report) -> tuple[Answer, bool]:
-        """The answer to a report, and whether it is new."""
-        done = self._run(
-            "INSERT INTO reports (id, digest, device, step, level, features, z) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            report.id, report.digest, report.device, report.step, report.level,
-            as_words(report.features), report.z,
-        )  # fmt: skip
-        if done.rowcount == 1:
-            return Answer.ACCEPTED, True
-        row = self._run("SELECT digest FROM reports WHERE id = ?", report.id).fetchone()
-        if row is None:
-            return Answer.TAKEN, False
-        same = bytes(row[0]) == report.digest
-        return Answer.ACCEPTED if same else Answer.CONFLICT, False
+    def _insert(self, reports: list[Report], stored: dict[str, bytes]) -> list[Report]:
+        """Insert reports; those that are new, and in `stored` the digest that each id has now."""
+        values = [
+            value for one in reports for value in
+            (one.id, one.digest, one.device, one.step, one.level, as_words(one.features), one.z)
+        ]  # fmt: skip
+        rows = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(reports))
+        fresh = {
+            name for (name,) in self._run(
+                "INSERT INTO reports (id, digest, device, step, level, features, z) "
+                f"VALUES {rows} ON CONFLICT DO NOTHING RETURNING id", *values,
+            ).fetchall()
+        }  # fmt: skip
+        names = list({one.id for one in reports})
+        marks = ", ".join("?" * len(names))
+        found = self._run(f"SELECT id, digest FROM reports WHERE id IN ({marks})", *names)
+        stored |= {name: bytes(digest) for name, digest in found.fetchall()}
+        # Twice in one request with two bodies: the one that was stored is new.
+        new = [one for one in reports if one.id in fresh and stored[one.id] == one.digest]
+        new = list({one.id: one for one in new}.values())
+        if new:
+            devices = sorted({one.device for one in new})
+            rows = ", ".join(["(?)"] * len(devices))
+            self._run(f"INSERT INTO devices VALUES {rows} ON CONFLICT DO NOTHING", *devices)
+        return new
 
     def sums(self) -> dict[str, Sums]:
         """The sums by level."""
         rows = self._run("SELECT level, body FROM sums ORDER BY level").fetchall()
         return {level: Sums.from_text(body) for level, body in rows}
 
-    def reports(self) -> Iterator[Report]:
-        """All reports, in the order of their arrival."""
-        last = 0
-        while True:
-            rows = self._run(
-                f"SELECT seq, {COLUMNS} FROM reports WHERE seq > ? ORDER BY seq LIMIT 10000", last
-            ).fetchall()
-            if not rows:
-                return
-            for last, name, device, step, level, features, z in rows:  # noqa: B007
+    def reports(self, after: int = 0, to: int | None = None) -> Iterator[Report]:
+        """All reports, or those after one number up to another, in the order of their arrival."""
+        end = self.last() if to is None else to
+        while rows := self._run(
+            "SELECT seq, id, device, step, level, features, z FROM reports "
+            f"WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {PAGE}", after, end,
+        ).fetchall():  # fmt: skip
+            after = rows[-1][0]
+            for _, name, device, step, level, features, z in rows:
                 yield Report(name, device, step, level, from_words(features), z)
+
+    def last(self) -> int:
+        """The number of the last report; 0: there is none."""
+        return int(self._run("SELECT coalesce(max(seq), 0) FROM reports").fetchone()[0])
 
     def count(self) -> tuple[int, int]:
         """How many reports there are, and from how many devices."""
-        found = self._run("SELECT count(*), count(DISTINCT device) FROM reports").fetchone()
-        return int(found[0]), int(found[1])
+        devices = self._run("SELECT count(*) FROM devices").fetchone()
+        return sum(one.count for one in self.sums().values()), int(devices[0])
 
     def close(self) -> None:
         self._connection.close()
@@ -161,30 +190,43 @@ class SqlStore:
         self.close()
 
 
+def _answer(report: Report, stored: bytes | None) -> Answer:
+    if stored is None:
+        return Answer.TAKEN
+    return Answer.ACCEPTED if stored == report.digest else Answer.CONFLICT
+
+
 def open_store(address: str | Path, plan: CollectionPlan) -> SqlStore:
     """The store in a file of SQLite, or at an address postgresql://…; it is made if it is new."""
-    if str(address).startswith(("postgresql://", "postgres://")):
-        try:
-            import psycopg
-        except ImportError:
-            raise MissingDependency(
-                "PostgreSQL needs psycopg: install the extra 'collect'."
-            ) from None
-        try:
-            found = psycopg.connect(str(address), autocommit=True)
-        except psycopg.OperationalError as error:
-            raise InvalidInput(f"the database does not answer ({type(error).__name__}).") from None
-        return SqlStore(found, plan, postgres=True)
+    postgres = str(address).startswith(("postgresql://", "postgres://"))
+    connect = partial(_postgres if postgres else _sqlite, str(address))
+    return SqlStore(connect, plan, address=str(address), postgres=postgres)
+
+
+def _postgres(address: str) -> Any:  # noqa: ANN401 - a connection
+    try:
+        import psycopg
+    except ImportError:
+        raise MissingDependency("PostgreSQL needs psycopg: install the extra 'collect'.") from None
+    try:
+        found = psycopg.connect(address, autocommit=True)
+        found.execute("SET synchronous_commit = on")  # a report is on disk before it is answered
+    except psycopg.OperationalError as error:
+        raise InvalidInput(f"the database does not answer ({type(error).__name__}).") from None
+    return found
+
+
+def _sqlite(address: str) -> sqlite3.Connection:
     try:
         # One thread at a time uses it: the collector's own.
-        connection = sqlite3.connect(
+        found = sqlite3.connect(
             address, isolation_level=None, check_same_thread=False, timeout=30.0
         )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
+        found.execute("PRAGMA journal_mode = WAL")
+        found.execute("PRAGMA synchronous = FULL")
     except sqlite3.Error as error:
         raise InvalidInput(f"{address} cannot be used as a store ({error}).") from None
-    return SqlStore(connection, plan, postgres=False)
+    return found
 
 
 def merge(into: SqlStore, other: SqlStore) -> dict[Answer, int]:
@@ -192,21 +234,62 @@ def merge(into: SqlStore, other: SqlStore) -> dict[Answer, int]:
     if into.plan.hash != other.plan.hash:
         raise InvalidInput("collectors merge only where their plans are the same.")
     counts = dict.fromkeys(Answer, 0)
-    for part in _parts(other.reports(), 1000):
+    for part in _parts(other.reports(), ROWS):
         for answer in into.add(part):
             counts[answer] += 1
     return counts
 
 
-def replay(store: SqlStore) -> bool:
-    """Whether the sums are those of the reports: computed again from all of them, exactly."""
+def replay(store: SqlStore, tasks: int = 1) -> bool:
+    """Whether the sums are those of the reports: computed again from all of them, exactly.
+
+    tasks  into how many parts the reports are split; Dask computes them where there are several.
+    """
+    if tasks == 1:
+        return sums_of(store.plan, store.reports()) == store.sums()
+    try:
+        import dask
+    except ImportError:
+        raise MissingDependency("a replay in parts needs the extra 'dask'.") from None
+    if not (tasks > 1 and Path(store.address).is_file() | store.address.startswith("postgres")):
+        raise InvalidInput("a replay in parts takes two tasks or more, and a store on disk.")
+    last, part = store.last(), dask.delayed(_sums_between)
+    ends = [last * k // tasks for k in range(tasks + 1)]
+    jobs = [part(store.address, store.plan, *two) for two in pairwise(ends)]
+    return total(dask.compute(*jobs)) == store.sums()
+
+
+def _sums_between(address: str, plan: CollectionPlan, after: int, to: int) -> dict[str, Sums]:
+    with open_store(address, plan) as store:
+        return sums_of(plan, store.reports(after, to))
+
+
+def total(parts: Sequence[dict[str, Sums]]) -> dict[str, Sums]:
+    """The sums of several parts."""
     found: dict[str, Sums] = {}
-    for part in _parts(store.reports(), 10_000):
-        for level, sums in sums_of(store.plan, part).items():
-            if level in found:
-                sums.merge(found[level])
-            found[level] = sums
-    return found == store.sums()
+    for part in parts:
+        for level, own in part.items():
+            found.setdefault(level, Sums(len(own.gram))).merge(own)
+    return found
+
+
+def running_sums(store: SqlStore) -> Iterator[tuple[int, dict[str, Sums]]]:
+    """Each step k with the sums of all reports of steps 0 to k, late ones too.
+
+    `estimate` of them is the course of θ̂_k (`algo:PP_RLS`, phase 2).
+    """
+    steps: dict[int, dict[str, Sums]] = {}
+    for part in _parts(store.reports(), PAGE):
+        by_step: dict[int, list[Report]] = {}
+        for report in part:
+            by_step.setdefault(report.step, []).append(report)
+        for step, own in by_step.items():
+            found = [steps.get(step, {}), sums_of(store.plan, own)]
+            steps[step] = total(found)
+    until: dict[str, Sums] = {}
+    for step in sorted(steps):
+        until = total([until, steps[step]])
+        yield step, until
 
 
 def _parts(reports: Iterator[Report], size: int) -> Iterator[list[Report]]:

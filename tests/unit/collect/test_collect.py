@@ -1,5 +1,6 @@
 """The collector: plans, reports, stores, devices, the server; nothing lost, nothing doubled."""
 
+import dataclasses
 import json
 import math
 import sqlite3
@@ -21,6 +22,7 @@ from privest.collect import (
     merge,
     open_store,
     replay,
+    running_sums,
 )
 from privest.collect.device import Reply
 from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
@@ -63,7 +65,8 @@ def test_a_plan_from_toml_with_an_epsilon(tmp_path):
         {"range": [1, 0]}, {"range": [0, math.inf]}, {"range": [0]}, {"levels": {}}, {"levels": []},
         {"levels": {"a b": 1}}, {"levels": {"a": 0}}, {"levels": {"a": -1}}, {"steps": 0},
         {"features": ["a", "a"]}, {"features": "a"}, {"residual_variance": 0}, {"delta": 1},
-        {"name": ""}, {"extra": 1}, {"levels": {"a": 1e12}}, {"features": [], "intercept": False},
+        {"name": ""}, {"extra": 1}, {"grid": 1.0}, {"feature_grid": 1},
+        {"levels": {"a": 1e12}}, {"features": [], "intercept": False},
     ],
 )  # fmt: skip
 def test_wrong_plans_are_refused(wrong):
@@ -199,6 +202,44 @@ def test_the_estimate_is_that_of_the_model_and_its_error_that_of_the_bound():
     np.testing.assert_allclose(collected.estimate.bound, bound.covariance, rtol=1e-9)
     assert 0.7 < collected.residual_ratio < 1.3  # six standard errors of 400 rows
     assert dict(collected.rows) == {"low": 200, "high": 200}
+
+
+def test_the_course_is_that_of_recursive_least_squares(tmp_path):
+    """θ̂_k from the sums of steps 0 to k, however late they came: `algo:PP_RLS` by its recursion."""
+    made, rng = plan(), np.random.default_rng(2)
+    hours = np.round(rng.uniform(0, 1, 60) * 65536) / 65536
+    z = np.rint((0.5 + hours + 1.02 * rng.standard_normal(60)) * 1024).astype(int)
+    found = [report(k, f"d{k % 2}", k // 2, "low", hours[k], int(z[k])) for k in range(60)]
+    with open_store(tmp_path / "c.db", made) as store:
+        for k in rng.permutation(60):
+            store.add([found[k]])
+        course = {step: estimate(made, sums) for step, sums in running_sums(store) if step}
+    assert list(course) == list(range(1, 30))
+    level = pv.StreamLevel.constant(1.0)
+    private, drawn = pv.PrivateRLS(level, 2, noise=0.04), pv.StreamMechanism(level)
+    for k in range(60):
+        own = drawn.simulate(0.0, rng)
+        own = dataclasses.replace(own, values=z[k : k + 1] / 1024, grid=2.0**-10)
+        private.update(own, [1.0, hours[k]])
+        step = k // 2
+        if k % 2 and step:
+            np.testing.assert_allclose(
+                course[step].estimate.value, private.estimate.value, rtol=1e-9
+            )
+            np.testing.assert_allclose(
+                course[step].estimate.covariance, private.estimate.covariance, rtol=1e-9
+            )
+
+
+@pytest.mark.parametrize("tasks", [2, 7])
+def test_a_replay_in_parts_by_dask(tmp_path, tasks):
+    with open_store(tmp_path / "c.db", plan()) as store:
+        store.add([report(k, step=k, level="low" if k % 3 else "high") for k in range(100)])
+        assert replay(store, tasks)
+        store._run("UPDATE reports SET z = z + 1 WHERE step = 99")
+        assert not replay(store, tasks)
+    with open_store(":memory:", plan()) as store, pytest.raises(InvalidInput, match="on disk"):
+        replay(store, tasks)
 
 
 def test_too_few_measurements_are_said():

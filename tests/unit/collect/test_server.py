@@ -81,7 +81,7 @@ def test_what_is_wrong_is_a_problem_and_changes_nothing(client, store, given, st
 def test_malformed_bodies_are_4xx_problems_only(client, store):
     """Bytes of a good body changed, cut and doubled at random."""
     good, rng = json.dumps(body(sent(1))).encode(), random.Random(1)
-    for _ in range(1500):
+    for _ in range(500):
         made = bytearray(good)
         for _ in range(rng.randint(1, 4)):
             at = rng.randrange(len(made))
@@ -109,7 +109,8 @@ def test_unknown_paths_and_methods_are_problems(client):
 
 def test_tokens_are_of_one_device_or_of_a_gateway(store):
     (own, line), (gate, star) = new_token("d1"), new_token("site-*")
-    collector = Collector(store, Tokens([line, "# a comment", star]))
+    low, least = new_token("d3", 1.0)
+    collector = Collector(store, Tokens([line, "# a comment", star, least]))
     with TestClient(make_app(collector)) as client:
 
         def status(token, *reports):
@@ -123,8 +124,11 @@ def test_tokens_are_of_one_device_or_of_a_gateway(store):
         assert status(f"Bearer {own}", sent(3), sent(2, device="d2")) == 403
         assert status(f"Bearer {gate}", sent(4, device="site-1"), sent(5, device="site-2")) == 201
         assert status(f"Bearer {gate}", sent(6)) == 403
+        assert status(f"Bearer {low}", sent(7, device="d3")) == 201
+        assert status(f"Bearer {low}", sent(8, device="d3", level="high")) == 403
+        assert status(f"Bearer {own}", sent(9, level="none")) == 422
     assert store is collector.store
-    for wrong in ("d1", "d1 xyz", "a/b " + "0" * 64):
+    for wrong in ("d1", "d1 xyz 1", f"a/b {'0' * 64} 1", f"a {'0' * 64}", f"a {'0' * 64} nan"):
         with pytest.raises(InvalidInput):
             Tokens([wrong])
 
@@ -156,26 +160,34 @@ def planned(k):
 
 
 def test_plan_estimate_health_metrics_and_page(client):
-    assert CollectionPlan.from_dict(client.get("/plan").json()).hash == PLAN.hash
-    assert "0 measurements" in client.get("/estimate").json()["note"]
+    answer = client.get("/plan")
+    assert CollectionPlan.from_dict(answer.json()).hash == PLAN.hash
+    assert answer.headers["etag"] == f'"{PLAN.hash}"'
+    assert answer.json()["grid"] == 2.0**-10
     assert client.get("/health").json() == {"status": "ok"}
     client.post("/reports", json=body(*(sent(k, z=1000 + 3 * k) for k in range(50))))
     client.post("/reports", content=b"")
     found = client.get("/estimate").json()
-    assert found["reports"] == 50
+    assert (found["reports"], found["devices"]) == (50, 1)
+    client.post("/reports", json=body(sent(50)))
+    assert client.get("/estimate").json() == found  # at most half a second old
     assert found["refused"] == 1
     assert [one["name"] for one in found["parameters"]] == ["intercept", "hour"]
     for one in found["parameters"]:
         assert one["low"] < one["value"] < one["high"]
         assert one["bound"] <= one["se"] < one["bound"] * (1 + 1e-5)
     text = client.get("/metrics").text
-    assert 'privest_reports_total{answer="accepted"} 50.0' in text
+    assert 'privest_reports_total{answer="accepted"} 51.0' in text
     assert 'privest_refused_total{status="400"} 1.0' in text
     page = client.get("/")
     assert "default-src 'none'" in page.headers["content-security-policy"]
     for name in ("live.js", "live.css"):
         assert name in page.text
         assert client.get(f"/{name}").status_code == 200
+
+
+def test_an_estimate_of_nothing_says_so(client):
+    assert "0 measurements" in client.get("/estimate").json()["note"]
 
 
 def test_devices_over_http_from_several_threads(client, store, tmp_path):

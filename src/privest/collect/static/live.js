@@ -1,16 +1,17 @@
 // The state of the collection, once a second: numbers, estimates, and their course.
 "use strict";
 const by = id => document.getElementById(id), course = [];
-const digits = x => Number(x).toPrecision(3);
+// Two digits of the standard error decide how many digits a number has.
+const decimals = se => Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(se))));
 function cell(row, text, kind) { const made = document.createElement(kind || "td"); made.textContent = text; row.append(made); }
 function show(state) {
   by("name").textContent = state.name;
-  document.title = state.name;
+  document.title = state.name + " · privest";
   by("note").textContent = state.note;
-  for (const id of ["reports", "waiting", "again", "refused"]) by(id).textContent = state[id].toLocaleString("en");
+  for (const id of ["reports", "devices", "waiting", "again", "refused"]) by(id).textContent = state[id].toLocaleString("en");
   by("rate").textContent = Math.round(state.rate).toLocaleString("en");
   by("parameters").replaceChildren(...state.parameters.map(one => {
-    const row = document.createElement("tr");
+    const row = document.createElement("tr"), digits = x => Number(x).toFixed(decimals(one.se));
     cell(row, one.name, "th");
     cell(row, digits(one.value)); cell(row, digits(one.low) + " to " + digits(one.high));
     cell(row, digits(one.se)); cell(row, digits(one.bound));

@@ -1,0 +1,133 @@
+"""`privest collect` and `privest contribute`: what they refuse, merge, check and write."""
+
+import csv
+import json
+
+import pytest
+
+from privest.collect import Report, load_plan, open_store
+from privest.collect.server import Tokens
+from workflow_command import called
+
+PLAN = """
+name = "meter"
+features = ["hour"]
+range = [0, 2]
+residual_variance = 0.04
+steps = 100
+[levels]
+low = 1.0
+"""
+
+
+@pytest.fixture
+def plan_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return tmp_path / "plan.toml"
+
+
+def fill(path, plan_file, steps):
+    with open_store(path, load_plan(plan_file)) as store:
+        store.add(
+            [Report(f"{k:032x}", "d", k, "low", (k * 512,), 1000 + 7 * k * k % 500) for k in steps]
+        )
+
+
+def test_stores_are_merged_checked_and_written_as_a_course(plan_file, tmp_path):
+    fill("a.db", plan_file, range(30))
+    fill("b.db", plan_file, range(20, 50))
+    done = called("collect", "plan.toml", "--store", "a.db", "--merge", "b.db")
+    assert (done.returncode, done.stderr.strip()) == (0, "counted: 30")
+    done = called("collect", "plan.toml", "--store", "a.db", "--check", "--course", "course.csv")
+    assert done.returncode == 0
+    assert "the sums are those of 50 reports" in done.stderr.lower()
+    assert "hour" in done.stdout
+    rows = list(csv.DictReader((tmp_path / "course.csv").read_text().splitlines()))
+    assert [int(row["step"]) for row in rows] == list(range(1, 50))
+    for row in rows:
+        assert 0 < float(row["bound hour"]) <= float(row["s.e. hour"])
+
+
+def test_a_changed_store_is_told(plan_file):
+    fill("a.db", plan_file, range(5))
+    with open_store("a.db", load_plan(plan_file)) as store:
+        store._run("DELETE FROM reports WHERE step = 3")
+    done = called("collect", "plan.toml", "--store", "a.db", "--check")
+    assert done.returncode == 2
+    assert "the store was changed" in done.stderr
+
+
+def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
+    words = "collect", "plan.toml", "--tokens", "t.txt"
+    done = called(*words, "--add-device", "m1", "--budget", "2")
+    assert done.returncode == 0
+    name, _, most = (tmp_path / "t.txt").read_text().split()
+    assert (name, most) == ("m1", "2")
+    assert done.stdout.strip() not in (tmp_path / "t.txt").read_text()
+    Tokens.load(tmp_path / "t.txt").require(f"Bearer {done.stdout.strip()}", [], {})
+    for wrong in (["--add-device", "a b"], ["--add-device", "m2", "--budget", "-1"]):
+        assert called(*words, *wrong).returncode == 2
+    assert len((tmp_path / "t.txt").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "file of tokens"), (["--add-device", "m1"], "file of tokens"),
+        (["--open", "--mqtt", "localhost:1883"], "begins with mqtt"),
+        (["--open", "--store", "none/c.db"], "cannot be used"),
+        (["--open", "--store", "postgresql://nobody@127.0.0.1:1/none"], "does not answer"),
+        (["--open", "--tokens", "t.txt"], "open to all"),
+    ],
+)  # fmt: skip
+def test_what_a_collector_refuses(plan_file, words, said):
+    done = called("collect", "plan.toml", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_device_without_a_collector(plan_file, tmp_path, monkeypatch):
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    (tmp_path / "day.csv").write_text("hour,load\n0.5,1.0\n")
+    words = "--target", "load", "--device", "m1", "--budget", "1"
+    done = called("contribute", "http://127.0.0.1:1", "day.csv", *words)
+    assert done.returncode == 2
+    assert done.stderr.count("Trying again") == 7
+    assert "does not answer" in done.stderr
+    done = called("contribute", "ftp://example", "day.csv", *words)
+    assert "begins with https" in done.stderr
+    assert not (tmp_path / "privest-device.db").exists()
+
+
+def test_a_file_of_measurements_is_protected_and_sent(plan_file, tmp_path, monkeypatch):
+    """Twice the same file: nothing is drawn again."""
+    store = open_store("c.db", load_plan(plan_file))
+
+    def post(url, body, headers):
+        from privest.collect.device import Reply
+
+        if body is None:
+            return Reply(200, json.dumps(store.plan.to_dict()).encode())
+        sent = json.loads(body)["reports"]
+        answers = store.add([Report(**own | {"features": tuple(own["features"])}) for own in sent])
+        listed = [{"id": own["id"], "status": one.value} for own, one in zip(sent, answers)]
+        return Reply(207, json.dumps({"answers": listed}).encode())
+
+    monkeypatch.setattr("privest.collect.device._post", post)
+    (tmp_path / "day.csv").write_text("hour,load\n0.25,1.0\n0.5,\n0.75,1.5\n")
+    words = "contribute", "https://c", "day.csv", "--target", "load", "--device", "m1"
+    first = called(*words, "--budget", "1")
+    assert first.returncode == 0, first.stderr
+    assert "2 measurements protected, 2 reports answered." in first.stderr
+    again = called(*words, "--budget", "1")
+    assert "0 measurements protected, 0 reports answered." in again.stderr
+    assert [one.step for one in store.reports()] == [0, 2]
+    store.close()
+    refused = called(*words, "--budget", "0.5")
+    assert refused.returncode == 2
+    assert "above the budget" in refused.stderr
+    (tmp_path / "day.csv").write_text("hour,load\n0.25,x\n")
+    assert "is no number" in called(*words, "--budget", "1").stderr
+    assert "no column" in called(*words[:4], "none", *words[5:], "--budget", "1").stderr

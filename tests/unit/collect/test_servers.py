@@ -1,0 +1,140 @@
+"""The collector with real servers: PostgreSQL, mosquitto, uvicorn; killed, and heard again."""
+
+import threading
+import time
+
+import pytest
+
+import privest as pv
+from collector_servers import (
+    Served,
+    free_port,
+    mosquitto,
+    needs_mosquitto,
+    needs_postgres,
+    postgres,
+)
+from privest.collect import Answer, CollectionPlan, Device, Report, load_plan, open_store, replay
+from privest.errors import CollectorSilent, InvalidInput
+
+pytestmark = pytest.mark.processes
+
+TEXT = """
+name = "meter"
+features = ["hour"]
+range = [0, 2]
+residual_variance = 0.04
+steps = 1000
+[levels]
+low = 1.0
+"""
+
+
+@pytest.fixture
+def plan_file(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(TEXT)
+    return path
+
+
+def made(k, step=None, z=5, device="d"):
+    return Report(f"{k:032x}", device, k if step is None else step, "low", (k,), z)
+
+
+@needs_postgres
+def test_postgresql_counts_once_and_survives_a_kill(plan_file):
+    plan = load_plan(plan_file)
+    with postgres() as server, open_store(server.address, plan) as store:
+        assert store.add([made(k) for k in range(900)]) == [Answer.ACCEPTED] * 900
+        again = [made(1), made(1, z=6), made(901, step=2), made(902), made(902), made(902, z=7)]
+        found = [one.value for one in store.add(again)]
+        assert found == [201, 409, 410, 201, 201, 409]
+        assert store.count() == (901, 1)
+        assert store.known == 2
+        server.kill()
+        with pytest.raises(Exception, match=r"connection|server|terminat"):
+            store.add([made(950)])
+        server.start()
+        assert store.add([made(950)]) == [Answer.ACCEPTED]  # connected again by itself
+        assert store.count() == (902, 1)
+        assert replay(store)
+        with open_store(server.address, plan) as second:  # two collectors, one database
+            assert second.add([made(951), made(950)]) == [Answer.ACCEPTED] * 2
+        assert store.count() == (903, 1)
+        assert replay(store)
+        with pytest.raises(InvalidInput, match="another plan"):
+            open_store(server.address, CollectionPlan.from_dict(plan.to_dict() | {"steps": 5}))
+    with pytest.raises(InvalidInput, match="does not answer"):
+        open_store(server.address, plan)
+
+
+@needs_postgres
+def test_two_collectors_write_one_database_at_once(plan_file):
+    plan = load_plan(plan_file)
+    with postgres() as server:
+
+        def work(j):
+            with open_store(server.address, plan) as store:
+                for k in range(0, 1000, 50):
+                    store.add([made(i) for i in range(k, k + 50)])  # all send the same
+
+        threads = [threading.Thread(target=work, args=(j,)) for j in range(4)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        with open_store(server.address, plan) as store:
+            assert store.count() == (1000, 1)
+            assert replay(store)
+
+
+@needs_mosquitto
+def test_devices_over_mqtt_and_a_broker_that_goes_away(plan_file, tmp_path):
+    port = free_port()
+    url = f"mqtt://127.0.0.1:{port}/meter"
+    with Served(plan_file, tmp_path / "c.db", "--mqtt", f"mqtt://127.0.0.1:{port}") as served:
+        with mosquitto(port), Device(url, "m1", tmp_path / "m1.db", budget=1.0) as own:
+            for k in range(3):
+                assert own.contribute(1.0, [k / 8])
+            own._box.execute("UPDATE outbox SET answer = NULL")  # as if no answer had come
+            assert own.flush() == 3
+        # The broker is gone, and with it what it kept: neither plan nor reports.
+        with mosquitto(port), Device(url, "m1", tmp_path / "m1.db", budget=1.0) as own:
+            own.put(1.0, [1.0])
+            assert own.flush() == 1  # the collector came back to the broker by itself
+        with pytest.raises(CollectorSilent):
+            Device(url, "m1", tmp_path / "m1.db", budget=1.0, tries=1)
+        assert served.close() == 0
+    with pytest.raises(InvalidInput, match="begins with"):
+        Device("amqp://127.0.0.1/meter", "m2", tmp_path / "m2.db", budget=1.0)
+    with open_store(tmp_path / "c.db", load_plan(plan_file)) as store:
+        assert store.count() == (4, 1)
+        assert replay(store)
+
+
+def test_a_collector_that_is_killed_between_answers(plan_file, tmp_path):
+    """What has a 2xx is there; what has none is sent again and counts once."""
+    served = Served(plan_file, tmp_path / "c.db")
+    with Device(served.url, "m1", tmp_path / "m1.db", budget=1.0) as own:
+        own._sleep = lambda _: time.sleep(0.2)
+        for k in range(40):
+            if k % 8 == 3:
+                served.kill()
+                served = Served(plan_file, tmp_path / "c.db", port=served.port)
+            own.contribute(1.0, [k / 64])
+        assert own.waiting == own.refused == 0
+    assert served.close() == 0
+    with open_store(tmp_path / "c.db", load_plan(plan_file)) as store:
+        assert store.count() == (40, 1)
+        assert [one.step for one in store.reports()] == list(range(40))
+        assert replay(store)
+
+
+def test_a_ledger_of_a_device_is_charged_for_what_it_sent(plan_file, tmp_path):
+    with (
+        Served(plan_file, tmp_path / "c.db") as served,
+        Device(served.url, "m1", tmp_path / "m1.db", budget=1.0) as own,
+    ):
+        own.contribute(1.0, [0.5])
+    account = pv.Ledger(tmp_path / "m1.db").account("m1")
+    assert float(account.spent.level) == pytest.approx(1.0, abs=1e-12)
