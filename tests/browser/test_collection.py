@@ -59,10 +59,11 @@ def test_the_live_page(chromium, tmp_path):
             rows = page.locator("#parameters tr")
             assert rows.count() == 3
             assert rows.nth(1).locator("th").inner_text() == "temperature"
-            _, value, low, to, high, error, bound = rows.nth(1).inner_text().split()
+            _, value, low, to, high, error, bound, plain = rows.nth(1).inner_text().split()
             assert to == "to"
             assert float(low) < float(value) < float(high)
-            assert float(bound) <= float(error)
+            assert float(plain) < float(bound) <= float(error)
+            assert page.locator("#course polyline").count() == 2
             found = page.evaluate(MEASURE)
             assert found["across"] <= found["wide"], found["outside"]
             for fault in ("outside", "cut", "small", "unreached", "broken"):

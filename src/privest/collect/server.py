@@ -37,6 +37,7 @@ MOST_BYTES = 1 << 20  # of one request
 MOST_REPORTS = 1000  # in one request
 MOST_WAITING = 10_000  # reports in the queue
 GROUP = 2000  # reports in one transaction
+MOST_POINTS = 300  # of the course on the live page
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -161,6 +162,7 @@ class Collector:
         waiting.set_function(lambda: self._waiting)
         self._shown: tuple[float, dict[str, Any]] = (-math.inf, {})
         self._showing = asyncio.Lock()
+        self._course: list[list[float]] = []  # reports, s.e. and s.e. without privacy
         self._refusals = 0
 
     async def submit(self, reports: list[Report]) -> list[Answer]:
@@ -239,8 +241,20 @@ class Collector:
                 found = await self._state()
                 now, total = time.monotonic(), found["reports"]
                 found["rate"] = (total - before["reports"]) / (now - then) if before else 0.0
-                self._shown = now, found
+                if found["parameters"] and found["reports"] != before.get("reports"):
+                    first = found["parameters"][0]
+                    self._course.append([found["reports"], first["se"], first["classical"]])
+                    if len(self._course) > MOST_POINTS:
+                        del self._course[1:-1:2]
+                self._shown = now, found | {"course": self._course}
             return self._shown[1]
+
+    async def watch(self) -> None:
+        """Keep the course of the standard errors, also while nobody looks, until cancelled."""
+        while True:
+            await asyncio.sleep(10)
+            with contextlib.suppress(Exception):  # a store that is away: the next time
+                await self.state()
 
     async def _state(self) -> dict[str, Any]:
         sums = await self.on_store(self.store.sums)
@@ -256,14 +270,16 @@ class Collector:
             return shown | {"parameters": [], "note": str(error)}
         own = found.estimate
         assert own.bound is not None
-        least = own.bound.diagonal() ** 0.5
+        assert own.classical is not None
+        least, classical = own.bound.diagonal() ** 0.5, own.classical.diagonal() ** 0.5
         return shown | {
             "residual_ratio": found.residual_ratio, "note": "",
             "parameters": [
                 {"name": name, "value": float(value), "se": float(error), "bound": float(limit),
-                 "low": float(low), "high": float(high)}
-                for name, value, error, limit, (low, high)
-                in zip(own.names, own.value, own.standard_error, least, own.interval())
+                 "classical": float(plain), "low": float(low), "high": float(high)}
+                for name, value, error, limit, plain, (low, high) in zip(
+                    own.names, own.value, own.standard_error, least, classical, own.interval()
+                )
             ],
         }  # fmt: skip
 
@@ -331,13 +347,14 @@ def make_app(collector: Collector) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        task = asyncio.create_task(collector.run())
+        tasks = [asyncio.create_task(collector.run()), asyncio.create_task(collector.watch())]
         try:
             yield
         finally:
             while not collector._queue.empty() or collector._waiting:
                 await asyncio.sleep(0.01)  # what is accepted is written
-            task.cancel()
+            for task in tasks:
+                task.cancel()
 
     handlers: Mapping[Any, Any] = {
         Problem: problem, HTTPException: problem, PrivestError: problem, Exception: problem,

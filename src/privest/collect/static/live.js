@@ -1,6 +1,6 @@
 // The state of the collection, once a second: numbers, estimates, and their course.
 "use strict";
-const by = id => document.getElementById(id), course = [];
+const by = id => document.getElementById(id);
 // Two digits of the standard error decide how many digits a number has.
 const decimals = se => Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(se))));
 function cell(row, text, kind) { const made = document.createElement(kind || "td"); made.textContent = text; row.append(made); }
@@ -14,17 +14,13 @@ function show(state) {
     const row = document.createElement("tr"), digits = x => Number(x).toFixed(decimals(one.se));
     cell(row, one.name, "th");
     cell(row, digits(one.value)); cell(row, digits(one.low) + " to " + digits(one.high));
-    cell(row, digits(one.se)); cell(row, digits(one.bound));
+    cell(row, digits(one.se)); cell(row, digits(one.bound)); cell(row, digits(one.classical));
     return row;
   }));
-  if (state.parameters.length) {
-    const last = course[course.length - 1];
-    if (!last || last[0] !== state.reports) course.push([state.reports, state.parameters[0].se, state.parameters[0].bound]);
-    if (course.length > 600) course.shift();
-    draw();
-  }
+  by("over-time").hidden = state.course.length < 2;
+  if (state.course.length > 1) draw(state.course);
 }
-function draw() {
+function draw(course) {
   const logs = course.map(one => one.map(Math.log)), all = logs.flatMap(one => one.slice(1));
   const [left, right] = [logs[0][0], logs[logs.length - 1][0]], [low, high] = [Math.min(...all), Math.max(...all)];
   const place = (x, y) => [15 + 610 * (x - left) / (right - left || 1), 185 - 170 * (y - low) / (high - low || 1)].join(",");
