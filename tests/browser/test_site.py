@@ -12,7 +12,10 @@ from app_watched import accessibility
 from privest.paper import LABELS
 
 SITE = Path(__file__).parents[2] / "out" / "site"
-PAGES = ("index", "howto/workflow", "explanation/attack", "auto_gallery/index", "reference/schemas")
+PAGES = (
+    "index", "howto/workflow", "explanation/attack", "auto_gallery/index", "reference/schemas",
+    "decide/comparison", "explanation/fisher-and-dp",
+)  # fmt: skip
 LOADED = re.compile(
     r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"https?:|<link\b[^>]*stylesheet[^>]*https?:"
 )
