@@ -119,7 +119,9 @@ def draw(rows, path):
     figure, axes = plt.subplots(figsize=(8, 0.26 * len(rows) + 1.2), layout="constrained")
     for problem, marker in zip(rows[0][1], "os^"):
         ratio, error = np.array([found[problem] for _, found in rows]).T
-        axes.errorbar(ratio, range(len(rows)), xerr=error, fmt=marker, ms=5, label=problem)
+        line = axes.errorbar(ratio, range(len(rows)), xerr=error, fmt=marker, ms=5, label=problem)
+        beyond = np.flatnonzero(ratio > 100)
+        axes.plot([95] * len(beyond), beyond, ">", color=line[0].get_color())
     axes.axvline(1.0, color="k", label="the bound")
     axes.set(xscale="log", xlim=(0.7, 100), xlabel="mean-square error / bound")
     ticks = (1, 1.5, 2, 3, 5, 10, 20, 50, 100)

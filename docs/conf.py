@@ -11,9 +11,9 @@ sys.path.insert(0, str(HERE / "_ext"))
 
 import privest  # noqa: E402
 
-project, author = "privest", "the privest authors"
+project, author = "privest", "the privest developers"
 version = release = privest.__version__
-copyright = "the privest authors"
+copyright = "the privest developers"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",

@@ -2,8 +2,8 @@
 
     python docs/prose.py [FILE ...]      left out: README.md, docs/, src/ (templates, docstrings)
 
-Prose is Markdown outside code, tables and quotes, the text of templates, and docstrings, which are
-also the help of the commands. Exit code 1 names what is wrong. CONTRIBUTING.md has the words.
+Prose is Markdown outside code, tables and quotes, the text of templates, docstrings, which are also
+the help of the commands, and the help that stands in strings. Exit code 1 names what is wrong.
 """
 
 import ast
@@ -26,7 +26,7 @@ WORDS = {
     r"\bcoins?\b": "randomised response",
     r"\bremembers?\b": "autocorrelated",
     r"\bburnt\b": "retired",
-    r"\b(?:whoever|who also|(?<!attacker )who knows)\b": "an attacker who, anyone who",
+    r"\b(?:whoever|who also|(?<!attacker )(?<!nyone )who knows)\b": "an attacker who, anyone who",
     r"\bso (?:many|much)\b": "a number",
     r"\b(?:gives? up|tells? about)\b": "reveal",
     TRIAL: "simulation, dry run",
@@ -38,8 +38,9 @@ def prose(path):
     """The text of a file without code, tables and markup."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
-        nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, DOCUMENTED))
-        text = "\n\n".join(ast.get_docstring(node) or "" for node in nodes)
+        nodes = list(ast.walk(ast.parse(text)))
+        texts = [ast.get_docstring(node) or "" for node in nodes if isinstance(node, DOCUMENTED)]
+        text = "\n\n".join([*texts, *helps(nodes)])
         text = re.sub(r"^\s*(>>>|\.\.\.).*$|^ {4,}.*$", "", text, flags=re.MULTILINE)
         text = re.sub(r"^ *([\w*`,. ]+?) {2,}(?=\S)", r"\n\n\1: ", text, flags=re.MULTILINE)
         return re.sub(r"``?[^`]+``?", "CODE", text)
@@ -51,6 +52,18 @@ def prose(path):
     lines = [x for x in text.splitlines() if not re.match(r"\s*([|#>:]|!\[)| {4}", x)]
     text = re.sub(r"`[^`]*`", "CODE", "\n".join(lines))
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+
+
+def helps(nodes):
+    """The strings of `help=…` and `Help(metavar, text, …)`, of commands and options."""
+    for node in nodes:
+        if isinstance(node, ast.Call):
+            found = [one.value for one in node.keywords if one.arg == "help"]
+            if getattr(node.func, "id", None) == "Help":
+                found += node.args[1:2]
+            for one in found:
+                if isinstance(one, ast.Constant) and one.value:
+                    yield one.value
 
 
 def sentences(text):

@@ -1,5 +1,6 @@
 """Reference pages made from the code: API, commands, labels of the paper, schemas, errors."""
 
+import functools
 import inspect
 import os
 import sqlite3
@@ -48,7 +49,12 @@ def labels_page():
 
 
 def _linked(name):
-    return f"{{py:obj}}`~privest.{name}`" if name else "a step of a proof"
+    """A link; that of the class where an attribute has no text of its own."""
+    if not name:
+        return "a step of a proof"
+    found = functools.reduce(getattr, name.split("."), pv)
+    target = name if inspect.getdoc(found) else name.rpartition(".")[0]
+    return f"{{py:obj}}`{name} <privest.{target}>`"
 
 
 def errors_page():
@@ -83,11 +89,14 @@ def commands_page():
     """The help of every command, as the command prints it."""
     from typer.main import get_command
 
-    from privest.cli.app import app
+    from privest.cli.app import app, loaded
 
     lines = ["# Commands", ""]
     for name in sorted(get_command(app).commands):
         lines += [f"## privest {name}", "", "```text", _printed(name, "--help"), "```", ""]
+        for own in getattr(loaded(name), "commands", ()):
+            lines += [f"### privest {name} {own}", "", "```text", _printed(name, own, "--help")]
+            lines += ["```", ""]
     return "\n".join(lines)
 
 

@@ -252,7 +252,7 @@ def estimate(
 
     Options:
     confidence P     Confidence level of the intervals.
-    errors HOW       Standard errors: auto, t, HC3 or HC2; for yes/no and counts model or HC3.
+    errors HOW       Standard errors of rows: auto, t, HC3, HC2; yes/no and counts: model, HC3.
     at NAME=VALUE,…  Row of feature values for which to estimate the mean of the target (the median,
                      where its logarithm is modelled) and one new value: age=50,sex=male. Repeat.
     features NAME,…  Of an aggregate release with its matrix: a smaller model.

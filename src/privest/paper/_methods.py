@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import re
 import sys
 import textwrap
 from collections.abc import Callable
@@ -150,18 +151,15 @@ def _from_catalogue(name: str, label: str | None = None) -> Method | None:
     for ending, (way, words) in WAYS.items():
         entry = CATALOGUE.get(name.removesuffix(ending)) if name.endswith(ending) else None
         if entry is not None and entry.channel is not None:
-            pair = partial(way, entry.name)
-            return Method(name, label or f"{entry.name} {words}", pair, by_name=True)
+            title = re.sub("laplace|gaussian|cauchy|student", lambda k: k[0].title(), entry.name)
+            words = label or f"{title.replace('cos2', 'cos²')} {words}"
+            return Method(name, words, partial(way, entry.name), by_name=True)
     return None
 
 
 INVERSE, QUANTISER = "truncated-inverse-gaussian", f"triangular-quantiser{OUTPUT}"
-PAPER = {
-    "gaussian": None,
-    "laplace": "Laplace on data, maximum likelihood",
-    f"laplace{OUTPUT}": "Laplace on estimate",
-    "cauchy": "Cauchy on data, maximum likelihood",
-    f"cos2{OUTPUT}": "cos² on estimate",
+PAPER: dict[str, str | None] = {
+    **dict.fromkeys(("gaussian", "laplace", f"laplace{OUTPUT}", "cauchy", f"cos2{OUTPUT}")),
     INVERSE: "1/Gaussian on data, truncated, maximum likelihood",
     QUANTISER: "quantiser on estimate",
 }

@@ -115,7 +115,7 @@ class Aggregate:
         """As its owner computed it; correlations are NaN unless the matrix was published."""
         from privest.workflow.result import TableEstimate
 
-        as_choice(errors, ("auto",), "errors")
+        as_choice(errors, ("auto",), "errors of noisy sums (t, HC3 and HC2 are for rows)")
         own = next(one for one in release.sums if one.target == release.column.target)
         none = () if np.isfinite(own.variance).all() else (NO_ROOT,)
         return TableEstimate(

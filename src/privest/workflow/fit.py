@@ -188,7 +188,7 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> TableEstimate:
     σ² by restricted maximum likelihood, errors of Knapp and Hartung, never below those of the known
     noise, with Satterthwaite's degrees of freedom (`fit_levels`).
     """
-    as_choice(how, ("auto",), "errors")
+    as_choice(how, ("auto",), "errors of a level per row (always HC3)")
     n = len(release.names)
     inverse, rows = _looked_at(release)
 

@@ -215,6 +215,12 @@ def test_values_of_a_file_are_read_beside_the_planned_rows(table, tmp_path):
             assert plan.simulate(rng=1).rows == rows
 
 
+def test_errors_of_rows_are_refused_by_name(table):
+    simulated = planned(table).simulate(rng=1)
+    with pytest.raises(InvalidInput, match=r"noisy sums \(t, HC3 and HC2 are for rows\) must be"):
+        pv.estimate(simulated, cov_type="HC3")
+
+
 def test_a_mean_at_a_row_needs_the_matrix(table):
     row = {"age": 50, "bmi": 27, "sex": "male"}
     plan = planned(table, publish="matrix")

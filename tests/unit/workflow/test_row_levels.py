@@ -296,7 +296,7 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     classical = np.sqrt(same.noise_variance * np.diagonal(np.linalg.inv(H.T @ H)))
     np.testing.assert_allclose(found.classical_error, classical, rtol=1e-9)  # of all rows
     assert found.less_noise is None
-    with pytest.raises(InvalidInput, match="errors must be auto"):
+    with pytest.raises(InvalidInput, match=r"\(always HC3\) must be auto"):
         estimate(tmp_path / "z.csv", cov_type="HC3")
 
 
