@@ -11,6 +11,7 @@ is in contributions a second; generator and server share the machine.
 import argparse
 import asyncio
 import json
+import os
 import sys
 import tempfile
 import time
@@ -101,6 +102,12 @@ def resident(pid):
     return int(text.partition("VmRSS:")[2].split()[0]) / 1024
 
 
+def cpu(pid):
+    """Seconds of processor time that a process has used."""
+    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def measure(folder, address, rate, batch, seconds):
     path = Path(folder) / "plan.toml"
     path.write_text(PLAN)
@@ -109,8 +116,9 @@ def measure(folder, address, rate, batch, seconds):
         asyncio.run(load(served.port, plan, 100, 1, 1, Memory(served.process.pid)))  # warm
         memory = Memory(served.process.pid)
         found, statuses, took = asyncio.run(load(served.port, plan, rate, batch, seconds, memory))
-        state = json.loads(served.get("/estimate"))
+        state, spent = json.loads(served.get("/estimate")), cpu(served.process.pid)
         served.close()
+    size = sum(one.stat().st_size for one in Path(folder).glob("c.db*"))
     with open_store(address, plan) as store:
         counted, whole = store.count()[0], replay(store) if seconds <= 120 else "not computed"
     p50, p95, p99 = 1000 * np.percentile(found, [50, 95, 99])
@@ -120,6 +128,8 @@ def measure(folder, address, rate, batch, seconds):
         "ms: p50": round(p50, 1), "p95": round(p95, 1), "p99": round(p99, 1),
         "most": round(1000 * found.max(), 1), "statuses": statuses, "counted": counted,
         "sent again": state["again"], "sums are those of the reports": whole,
+        "of a million: CPU seconds": round(spent * 1e6 / counted),
+        "MB of SQLite": round(size / counted) or None,
         "resident MB: first, last, most": [round(m) for m in (memory[0], memory[-1], max(memory))],
     }  # fmt: skip
 

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from unittest import mock
 
@@ -15,7 +16,7 @@ import privest as pv
 START = "import sys; sys.argv[0] = 'privest'; from privest_command import main; main()"
 PACKAGES = (
     "bounds", "privacy", "noise", "mechanism", "estimator", "dynamics", "design", "network",
-    "audit", "ledger", "workflow", "data", "paper", "errors",
+    "audit", "ledger", "workflow", "data", "collect", "paper", "errors",
 )  # fmt: skip
 
 
@@ -145,7 +146,7 @@ def make(app):
              "mechanisms": mechanisms_page(), "commands": commands_page(),
              "schemas": schemas_page(), "errors": errors_page(),
              "glossary": Path(__file__).with_name("glossary.md").read_text("utf-8")}  # fmt: skip
-    pages |= {f"api-{name}": api_page(name, getattr(pv, name)) for name in PACKAGES}
+    pages |= {f"api-{name}": api_page(name, import_module(f"privest.{name}")) for name in PACKAGES}
     api = "\n".join(f"api-{name}" for name in ("pv", *PACKAGES))
     pages["index"] = (
         "# Reference\n\n```{toctree}\n:maxdepth: 1\n\n"

@@ -51,7 +51,7 @@ NAMES = {
     },
     "collect": {
         "Answer", "Collected", "CollectionPlan", "Device", "Report", "SqlStore", "Sums", "estimate",
-        "load_plan", "merge", "open_store", "replay", "running_sums",
+        "in_process", "load_plan", "merge", "open_store", "replay", "running_sums",
     },
     "data": {"Format", "inspect", "load_diabetes", "load_nhanes"},
     "dynamics": {

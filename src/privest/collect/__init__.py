@@ -9,12 +9,12 @@ estimate.py θ̂, its intervals and the bound from the sums
 Names here may still change: they are not part of the promise of 1.x.
 """
 
-from privest.collect.device import Device
+from privest.collect.device import Device, in_process
 from privest.collect.estimate import Collected, estimate
 from privest.collect.plan import CollectionPlan, Report, Sums, load_plan
 from privest.collect.store import Answer, SqlStore, merge, open_store, replay, running_sums
 
 __all__ = [
     "Answer", "Collected", "CollectionPlan", "Device", "Report", "SqlStore", "Sums", "estimate",
-    "load_plan", "merge", "open_store", "replay", "running_sums",
+    "in_process", "load_plan", "merge", "open_store", "replay", "running_sums",
 ]  # fmt: skip

@@ -1,11 +1,10 @@
 """`privest collect` and `privest contribute`: what they refuse, merge, check and write."""
 
 import csv
-import json
 
 import pytest
 
-from privest.collect import Report, load_plan, open_store
+from privest.collect import Report, in_process, load_plan, open_store
 from privest.collect.server import Tokens
 from workflow_command import called
 
@@ -105,17 +104,7 @@ def test_a_file_of_measurements_is_protected_and_sent(plan_file, tmp_path, monke
     """Twice the same file: nothing is drawn again."""
     store = open_store("c.db", load_plan(plan_file))
 
-    def post(url, body, headers):
-        from privest.collect.device import Reply
-
-        if body is None:
-            return Reply(200, json.dumps(store.plan.to_dict()).encode())
-        sent = json.loads(body)["reports"]
-        answers = store.add([Report(**own | {"features": tuple(own["features"])}) for own in sent])
-        listed = [{"id": own["id"], "status": one.value} for own, one in zip(sent, answers)]
-        return Reply(207, json.dumps({"answers": listed}).encode())
-
-    monkeypatch.setattr("privest.collect.device._post", post)
+    monkeypatch.setattr("privest.collect.device._post", in_process(store))
     (tmp_path / "day.csv").write_text("hour,load\n0.25,1.0\n0.5,\n0.75,1.5\n")
     words = "contribute", "https://c", "day.csv", "--target", "load", "--device", "m1"
     first = called(*words, "--budget", "1")

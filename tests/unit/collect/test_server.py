@@ -78,10 +78,11 @@ def test_what_is_wrong_is_a_problem_and_changes_nothing(client, store, given, st
     assert store.count() == (0, 0)
 
 
-def test_malformed_bodies_are_4xx_problems_only(client, store):
+@pytest.mark.parametrize("count", [500, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_malformed_bodies_are_4xx_problems_only(client, store, count):
     """Bytes of a good body changed, cut and doubled at random."""
     good, rng = json.dumps(body(sent(1))).encode(), random.Random(1)
-    for _ in range(500):
+    for _ in range(count):
         made = bytearray(good)
         for _ in range(rng.randint(1, 4)):
             at = rng.randrange(len(made))

@@ -1,9 +1,10 @@
 """The collector with real servers: PostgreSQL, mosquitto, uvicorn; killed, and heard again."""
 
+import contextlib
 import threading
-import time
 
 import pytest
+from benchmarks import collector_kills
 
 import privest as pv
 from collector_servers import (
@@ -112,22 +113,17 @@ def test_devices_over_mqtt_and_a_broker_that_goes_away(plan_file, tmp_path):
         assert replay(store)
 
 
-def test_a_collector_that_is_killed_between_answers(plan_file, tmp_path):
-    """What has a 2xx is there; what has none is sent again and counts once."""
-    served = Served(plan_file, tmp_path / "c.db")
-    with Device(served.url, "m1", tmp_path / "m1.db", budget=1.0) as own:
-        own._sleep = lambda _: time.sleep(0.2)
-        for k in range(40):
-            if k % 8 == 3:
-                served.kill()
-                served = Served(plan_file, tmp_path / "c.db", port=served.port)
-            own.contribute(1.0, [k / 64])
-        assert own.waiting == own.refused == 0
-    assert served.close() == 0
-    with open_store(tmp_path / "c.db", load_plan(plan_file)) as store:
-        assert store.count() == (40, 1)
-        assert [one.step for one in store.reports()] == list(range(40))
-        assert replay(store)
+@needs_postgres
+@pytest.mark.parametrize("database", [False, True])
+def test_kills_under_load_lose_nothing_and_double_nothing(tmp_path, database):
+    """`python -m benchmarks.collector_kills` does it fifty times."""
+    with postgres() if database else contextlib.nullcontext() as server:
+        address = server.address if server else tmp_path / "c.db"
+        found = collector_kills.run(tmp_path, address, 5, seed=1, server=server)
+    assert found["lost after a 2xx"] == found["doubled"] == 0
+    assert found["drawn"] == found["answered"] == found["in the store"] > 0
+    assert found["as drawn"]
+    assert found["sums are those of the reports"]
 
 
 def test_a_ledger_of_a_device_is_charged_for_what_it_sent(plan_file, tmp_path):
