@@ -71,7 +71,7 @@ class AgentSilent(PrivestError, TimeoutError):
 
 
 class CollectorSilent(PrivestError, OSError):
-    """A collector does not answer. What a device has drawn waits in its outbox."""
+    """A collector does not answer. Reports that a device has drawn wait in its outbox."""
 
 
 class MissingDependency(PrivestError, ImportError):

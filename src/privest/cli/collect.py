@@ -134,7 +134,7 @@ def collect(
 
 
 def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -> None:
-    """What is done with a store that no collector serves."""
+    """Merge, check or write the course of a store that no collector serves."""
     from privest.collect import estimate, merge, open_store, replay, running_sums
 
     if other is not None:

@@ -5,7 +5,7 @@
     privest/NAME/answers/DEVICE   their answers, or a problem
 
 NAME is the plan's name. QoS 1 may deliver twice, and a report without an answer is published again:
-it counts once. Who may publish is the broker's business: its list of users.
+it counts once. The broker's list of users decides who may publish.
 """
 
 from __future__ import annotations

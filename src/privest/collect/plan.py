@@ -1,4 +1,4 @@
-"""What a collector asks of devices, and their reports: all of it public.
+"""Plan of a collection, and reports of its devices: all of it public.
 
 A report is one measurement of one device, in whole numbers:
 

@@ -61,7 +61,7 @@ class Sent(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
-    """What a device or a gateway posts."""
+    """Body of a post: reports of a device or a gateway."""
 
     plan: str
     reports: Annotated[list[Sent], msgspec.Meta(min_length=1, max_length=MOST_REPORTS)]
@@ -79,7 +79,7 @@ class Problem(Exception):
 
 
 class Tokens:
-    """Who may send for which device, and at which level at most.
+    """Tokens of devices: for which device each may send, and up to which level.
 
     A line of the file: a name, the SHA-256 of its token, and the highest level (or inf). A name
     that ends with a star is a gateway's: it sends for all devices that begin so.
@@ -234,7 +234,7 @@ class Collector:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
 
     async def state(self) -> dict[str, Any]:
-        """What the live page shows, at most half a second old; no measurement is in it."""
+        """State of the live page, at most half a second old; it holds no measurement."""
         async with self._showing:
             then, before = self._shown
             if time.monotonic() - then > 0.5:
