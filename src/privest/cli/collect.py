@@ -129,6 +129,8 @@ def collect(
     try:
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run()
+        reports, devices = collector.store.count()
+        note(f"{plural(reports, 'report')} of {plural(devices, 'device')} in {store}.")
     finally:
         collector.close()
 

@@ -1,6 +1,7 @@
 """The collector with real servers: PostgreSQL, mosquitto, uvicorn; killed, and heard again."""
 
 import contextlib
+import subprocess
 import threading
 
 import pytest
@@ -111,6 +112,25 @@ def test_devices_over_mqtt_and_a_broker_that_goes_away(plan_file, tmp_path):
     with open_store(tmp_path / "c.db", load_plan(plan_file)) as store:
         assert store.count() == (4, 1)
         assert replay(store)
+
+
+def test_tls_of_its_own(plan_file, tmp_path, monkeypatch):
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+         "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    words = "--certificate", str(certificate), "--key", str(key)
+    with Served(plan_file, tmp_path / "c.db", *words) as served:
+        url = served.url.replace("http", "https")
+        with pytest.raises(CollectorSilent):  # nobody that this machine trusts signed it
+            Device(url, "m1", tmp_path / "m1.db", budget=1.0, tries=1)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        with Device(url, "m1", tmp_path / "m1.db", budget=1.0) as own:
+            assert own.contribute(1.0, [0.5])
+        assert served.close() == 0
 
 
 @needs_postgres
