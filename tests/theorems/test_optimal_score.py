@@ -82,6 +82,15 @@ def test_the_closed_laplace_score_is_the_numerical_one(weight):
     assert closed.cost(weight) == pytest.approx(laplace_cost(0.7, weight), rel=1e-13)
 
 
+def test_parts_of_a_density_that_are_apart_have_no_common_score():
+    def logpdf(x):
+        return np.where((np.abs(x) > 1) & (np.abs(x) < 2), math.log(0.5), -np.inf)
+
+    law = pv.noise.from_logpdf(logpdf, support=(-2, 2), breaks=(-1, 1))
+    with pytest.raises(pv.errors.NumericalFailure, match="vanishes between parts"):
+        least_score(law, 1.0)
+
+
 def by_finite_differences(law, weight, reach, count):
     """J* on a plain grid: minimise the discrete E ψ² + λE ψ'² − 2E ψ', error O(h²)."""
     x = np.linspace(-reach, reach, count)

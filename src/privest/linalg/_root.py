@@ -89,8 +89,7 @@ class InformationRoot:
     @property
     def condition(self) -> float:
         """Condition number of R with its columns scaled."""
-        values, _, _ = self._scaled
-        return float(values[0] / values[-1]) if values[-1] > 0 else np.inf
+        return float(np.linalg.cond(self.triangle / self._scaled[2]))
 
     @property
     def hidden(self) -> Array:

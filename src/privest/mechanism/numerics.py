@@ -169,7 +169,7 @@ def _limit(channel: Channel, z: Array, u: float, unit: float) -> Quadrature:
     far, middle, near, last = (rung.value for rung in rungs)
     if math.isinf(last) or (near > GROWS * middle > GROWS**2 * far):
         return Quadrature(math.inf, 0.0)
-    error = abs(last - near) + 2 * rungs[-1].error + rungs[-2].error
+    error = abs(last - near) + 3 * max(rung.error for rung in rungs[-2:])
     return Quadrature(max(2 * last - near, 0.0), error)
 
 

@@ -54,13 +54,11 @@ class Distribution(abc.ABC):
 
     def score(self, x: ArrayLike) -> Array:
         """l'(x)."""
-        x = as_array(x, "x")
-        return self._inside(x, self._numbers.score(self._moved_in(x))[0])
+        return self._inside(x, self._numbers.score)
 
     def curvature(self, x: ArrayLike) -> Array:
         """l''(x)."""
-        x = as_array(x, "x")
-        return self._inside(x, self._numbers.curvature(self._moved_in(x))[0])
+        return self._inside(x, self._numbers.curvature)
 
     def cdf(self, x: ArrayLike) -> Array:
         """F(x) = P(X ≤ x)."""
@@ -206,15 +204,14 @@ class Distribution(abc.ABC):
             curvature=self.curvature if self._overrides("curvature") else None,
         )
 
-    def _moved_in(self, x: Array) -> Array:
-        """x, with points outside the support replaced by one inside (to be masked later)."""
-        lo, hi = self.support
-        outside = (x <= lo) | (x >= hi)
-        return np.where(outside, self._numbers.quantile(np.array(0.5)), x) if outside.any() else x
-
-    def _inside(self, x: Array, value: Array) -> Array:
-        lo, hi = self.support
-        return np.where((x > lo) & (x < hi), value, np.nan)
+    def _inside(self, x: ArrayLike, derivative: Callable[[Array], tuple[Array, Array]]) -> Array:
+        """The derivative inside the support, NaN elsewhere."""
+        given, (lo, hi) = as_array(x, "x"), self.support
+        inside = (given > lo) & (given < hi)
+        value = np.full(given.shape, np.nan)
+        if inside.any():
+            value[inside] = derivative(given[inside])[0]
+        return value
 
 
 class CentredLaw(Distribution):

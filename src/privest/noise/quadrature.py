@@ -229,7 +229,7 @@ def _close(terms: Array, errors: Array, size: float, closed: bool) -> tuple[floa
     last = int(np.flatnonzero(clear)[-1]) + 1 if clear.any() else 0
     inner, inner_error = float(terms[:last].sum()), float(errors[:last].sum())
     if last < 2:
-        return inner, inner_error + float(np.abs(terms).sum()), 0.0
+        return inner, float((np.abs(terms) + errors).sum()), 0.0
     beyond, doubt = _beyond(terms[:last], size)
     if last < terms.size:
         doubt += abs(beyond)

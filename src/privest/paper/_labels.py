@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Dotted names under `privest`. Labels of steps in proofs have None: tests check them.
+# Dotted names under `privest`. Steps of proofs, which nothing computes, have None.
 LABELS: dict[str, str | None] = {
     # 2: the problem
     "sys": "LinearModel",

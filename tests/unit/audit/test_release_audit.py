@@ -133,14 +133,14 @@ def test_values_that_come_out_otherwise_fail(guard, said):
     assert said in found.checks[0].found
 
 
-def test_a_grid_that_moves_with_the_reading_fails():
+@pytest.mark.parametrize("unit", [1.0, 2.0**30])
+def test_a_grid_that_moves_with_the_reading_fails(unit):
     """Exact noise added to the reading itself: its digits stay."""
-    noise = GaussianMechanism(1.0, 1)
 
     def moved(y):
-        return np.asarray(y) + noise.release(np.zeros(np.shape(y)))
+        return np.asarray(y) + unit * OURS(np.zeros(np.shape(y)))
 
-    found = audited(moved)
+    found = audited(moved, 1 / unit**2)
     assert "one grid for all measurements" in failed(found)
 
 

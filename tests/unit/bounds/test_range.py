@@ -110,3 +110,10 @@ def test_states_known_too_much_better_after_a_step_than_before():
     system = dynamics.StateSpace(A=0.5, C=1e100, Q=1.0, R=1.0, cov0=1.0)
     with pytest.raises(NumericalFailure, match="times better after step 1 than before it"):
         pv.bound(system, 1.0, steps=3)
+
+
+def test_the_name_of_a_contrast_shows_six_terms():
+    found = pv.bound(pv.LinearModel(np.eye(7), noise=1.0), 1.0)
+    six = "θ[0] + θ[1] + θ[2] + θ[3] + θ[4] + θ[5]"
+    assert found.contrast([1.0] * 6 + [0.0]).names == (six,)
+    assert found.contrast([1.0] * 7).names == (f"{six} + …",)

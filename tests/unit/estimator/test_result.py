@@ -148,3 +148,15 @@ def test_the_heads_of_a_wide_interval_are_not_rounded():
     assert "[0.0005" in found.summary(0.999)
     assert "0.9995]" in found.summary(0.999)
     assert "1 parameter\n" in found.summary()
+
+
+def test_predictions_take_rows_by_order_and_by_name():
+    """hθ̂ and √hᵀCh, by hand: h = (1, 2, 0) has variance 4 + 4·0.5 + 4."""
+    found = sample()
+    for rows in ([1.0, 2.0, 0.0], {"intercept": 1.0, "age": 2.0, "bmi": 0.0}):
+        predicted = found.predict(rows)
+        np.testing.assert_allclose(predicted.value, [-3.0], rtol=1e-15)
+        half = scipy.stats.norm.ppf(0.975) * np.sqrt(10.0)
+        np.testing.assert_allclose(predicted.interval, [[-3 - half, -3 + half]], rtol=1e-13)
+    with pytest.raises(InvalidInput, match="rows have 2 entries; there are 3"):
+        found.predict([1.0, 2.0])

@@ -233,3 +233,27 @@ class TestFound:
 def test_what_is_no_density_is_named(logpdf, message):
     with pytest.raises(InvalidInput, match=message):
         from_logpdf(logpdf)
+
+
+def test_derivatives_are_asked_for_inside_the_support_only():
+    """f = 6x(1 − x): l' = 1/x − 1/(1 − x), l'' = −1/x² − 1/(1 − x)²; no number at the ends."""
+    asked = []
+
+    def logpdf(x):
+        asked.append(np.asarray(x))
+        with np.errstate(divide="ignore"):
+            return np.log(6 * x * (1 - x))
+
+    law = from_logpdf(logpdf, support=(0.0, 1.0))
+    x, middle = np.array([[-1.0, 0.0, 0.25], [0.75, 1.0, 2.0]]), np.array([0.25, 0.75])
+    for found, exact in (
+        (law.score, 1 / middle - 1 / (1 - middle)),
+        (law.curvature, -1 / middle**2 - 1 / (1 - middle) ** 2),
+    ):
+        found(0.5)  # all that is done once
+        asked.clear()
+        value = found(x)
+        assert np.isnan(value).tolist() == [[True, True, False], [False, True, True]]
+        np.testing.assert_allclose(value[~np.isnan(value)], exact, rtol=1e-8)
+        assert all(((points > 0) & (points < 1)).all() for points in asked)
+        assert np.isnan(found(1.0))

@@ -58,6 +58,13 @@ class TestIntegrate:
         noisy = integrate(lambda x: (x, np.full(x.shape, 1e-3)), (inward(),)).estimate
         assert 1e-3 <= noisy.error < 2e-3
 
+    def test_of_an_integrand_that_drowns_in_its_error_nothing_is_extrapolated(self):
+        found = integrate(lambda x: (x, np.full(x.shape, 7.0)), (inward(20),))
+        assert (found.estimate.value, found.beyond) == (0.0, (0.0,))
+        # ∫ x dx is left out, so it counts as an error beside the 7 of the integrand; half of 2⁻²⁰
+        # of both is beyond the last octave.
+        assert found.estimate.error == pytest.approx(7.5, rel=1e-6)
+
     def test_cells_cover_the_range_in_order(self):
         cells = integrate(exact(np.cos), (inward(20),)).cells
         assert np.all(np.diff(cells.left) > 0)

@@ -108,7 +108,7 @@ def _first_edges(density: NumericalDensity, weight: float) -> Array:
             raise _too_rough(len(edges))
     else:
         raise _too_rough(len(edges))
-    if (top[first : last + 1] <= math.log(GAP_DENSITY)).any():
+    if (top[first:last] <= math.log(GAP_DENSITY)).any():
         raise NumericalFailure(
             "the density vanishes between parts that are far apart: their optimal scores are not "
             "connected. Treat the parts separately."
