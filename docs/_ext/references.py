@@ -13,6 +13,7 @@ from unittest import mock
 
 import privest as pv
 
+NAMES_OF_0 = Path(__file__).with_name("names_of_0.tsv")
 START = "import sys; sys.argv[0] = 'privest'; from privest_command import main; main()"
 PACKAGES = (
     "bounds", "privacy", "noise", "mechanism", "estimator", "dynamics", "design", "network",
@@ -45,6 +46,20 @@ def labels_page():
         "(arXiv 2511.05327). Each label of its source, and the name that computes it.", "",
         "| label | name |", "|---|---|",
         *(f"| `{label}` | {_linked(name)} |" for label, name in pv.paper.LABELS.items()),
+    ]  # fmt: skip
+    return "\n".join([*lines, ""])
+
+
+def names_page():
+    """Where each name of 0.x went."""
+    rows = NAMES_OF_0.read_text("utf-8").splitlines()[1:]
+    cells = (row.split("\t") for row in rows)
+    lines = [
+        "# Names of 0.x", "",
+        "What stands for a name that 1.0 no longer has. Private: it is not to be imported. "
+        "Dropped: nothing does its work.", "",
+        "| package | 0.x | 1.0 |", "|---|---|---|",
+        *(f"| `{package}` | `{old}` | {new.replace('|', ' or ')} |" for package, old, new in cells),
     ]  # fmt: skip
     return "\n".join([*lines, ""])
 
@@ -142,7 +157,7 @@ def make(app):
     """Write the pages that changed."""
     folder = Path(app.srcdir) / "reference"
     folder.mkdir(exist_ok=True)
-    pages = {"api-pv": api_page("pv", pv), "labels": labels_page(),
+    pages = {"api-pv": api_page("pv", pv), "labels": labels_page(), "names": names_page(),
              "mechanisms": mechanisms_page(), "commands": commands_page(),
              "schemas": schemas_page(), "errors": errors_page(),
              "glossary": Path(__file__).with_name("glossary.md").read_text("utf-8")}  # fmt: skip
@@ -150,7 +165,7 @@ def make(app):
     api = "\n".join(f"api-{name}" for name in ("pv", *PACKAGES))
     pages["index"] = (
         "# Reference\n\n```{toctree}\n:maxdepth: 1\n\n"
-        "glossary\ncommands\nschemas\nerrors\nmechanisms\nlabels\n```\n\n"
+        "glossary\ncommands\nschemas\nerrors\nmechanisms\nlabels\nnames\n```\n\n"
         "```{toctree}\n:maxdepth: 1\n:caption: Python\n\n" + api + "\n```\n"
     )
     for name, text in pages.items():

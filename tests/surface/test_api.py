@@ -69,6 +69,21 @@ def test_names_and_signatures_are_as_promised():
     assert found == KEPT.read_text(), "a change of the API: GOLDEN=write, and the CHANGELOG"
 
 
+def test_names_of_0_lead_to_names_that_exist():
+    """Those that are one name: `docs/_ext/names_of_0.tsv`, which the reference shows."""
+    known = {path.removeprefix("pv.") for path, _ in public_names()}
+    known |= {name.partition(".")[2] for name in known} | {"", *PACKAGES}
+    for line in (ROOT / "docs/_ext/names_of_0.tsv").read_text().splitlines()[1:]:
+        package, old, new = line.split("\t")
+        one = re.fullmatch(r"(?:pv\.)?([\w.]+)", new)
+        if one is None or new in ("private", "dropped"):
+            continue  # said in words
+        name = one[1]
+        whole = [name, f"{package}.{name}", *(f"{one}.{name}" for one in PACKAGES)]
+        owner = name.rpartition(".")[0]
+        assert known & {*whole, owner} - {""}, (package, old, new)
+
+
 def test_few_names_at_the_top():
     assert len(pv.__all__) <= 40
 
