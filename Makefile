@@ -45,8 +45,9 @@ demo: $(RUN_ENV) ## plan, release, estimate and report on embedded data
 picture: $(RUN_ENV) ## docs/images/report.png again, from the demo (needs chromium)
 	@$(BIN)/python docs/report_picture.py
 
-pictures: $(TEST_ENV) ## docs/images/app-*.png again: every screen of the app (needs chromium)
+pictures: $(TEST_ENV) ## docs/images/app-*.png, collect.png again: the screens of the app, the live page (needs chromium)
 	@$(BIN)/python docs/app_pictures.py
+	@$(BIN)/python docs/live_picture.py
 
 lint: $(TEST_ENV) ## ruff: style and format; how the pages read
 	@$(BIN)/ruff check --quiet .

@@ -21,6 +21,9 @@ function show(state) {
   if (state.course.length > 1) draw(state.course);
 }
 function draw(course) {
+  const [first, last] = [course[0], course[course.length - 1]], short = x => Number(x.toPrecision(2));
+  by("ends").textContent = `From ${short(first[1])} (without: ${short(first[2])}) at ${first[0].toLocaleString("en")} measurements ` +
+    `to ${short(last[1])} (without: ${short(last[2])}) at ${last[0].toLocaleString("en")}.`;
   const logs = course.map(one => one.map(Math.log)), all = logs.flatMap(one => one.slice(1));
   const [left, right] = [logs[0][0], logs[logs.length - 1][0]], [low, high] = [Math.min(...all), Math.max(...all)];
   const place = (x, y) => [15 + 610 * (x - left) / (right - left || 1), 185 - 170 * (y - low) / (high - low || 1)].join(",");
