@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -474,6 +475,10 @@ def complaints(path: Path) -> Iterator[None]:
             f"the ledger {path} cannot be used: {error.strerror}. Nothing was released."
         ) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(getattr(error, "obj", None), ModuleType):  # a call that this system lacks
+            raise LedgerError(
+                f"the ledger {path} cannot be used: {error}. Nothing was released."
+            ) from None
         # A row whose hash is right and that privest did not write.
         what = f"an entry is not as privest writes it ({type(error).__name__})"
         raise damaged(path, what) from error
