@@ -67,6 +67,31 @@ def test_a_browser_computes_and_simulates_and_refuses_releases():
     assert left == "False False"
 
 
+ELSEWHERE = """
+import os, pathlib, sys
+sys.path.insert(0, "tests")
+from emulated import emulate
+emulate("windows")
+import privest as pv
+folder = pathlib.Path(sys.argv[1])
+os.environ["HOME"] = str(folder / "me")
+pv.Ledger(folder / "me" / "ledger.db").account("a", budget=1.0)
+try:
+    pv.Ledger(folder / "all" / "ledger.db")
+except pv.errors.LedgerError as refused:
+    print(refused)
+"""
+
+
+def test_a_ledger_on_an_emulated_windows_stays_in_the_users_folder(tmp_path):
+    (tmp_path / "me").mkdir()
+    done = run("-c", ELSEWHERE, tmp_path, PRIVEST_STATE_HOME=str(tmp_path / "marks"))
+    assert done.returncode == 0, done.stderr
+    assert "may be open to other users" in done.stdout
+    assert (tmp_path / "me" / "ledger.db").exists()
+    assert not list(tmp_path.glob("all/*"))
+
+
 def test_files_and_ledgers_on_an_emulated_windows():
     files = ["tests/unit/test_files.py", "tests/golden/test_ledgers.py"]
     done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", *files, EMULATE="windows")
