@@ -1,7 +1,8 @@
 """Other systems, emulated in this process before privest is imported: `EMULATE=windows pytest …`.
 
 windows  `fcntl`, owners, links and some calls of POSIX are absent; locks are those of `msvcrt`; an
-         open file can be neither moved nor deleted; a rename is never over another file.
+         open file can be neither moved nor deleted; a rename is never over another file; temporary
+         files are in the user's own folder.
 browser  as Pyodide has it: no `fcntl`, no threads, no processes, `sys.platform` is "emscripten".
 """
 
@@ -12,7 +13,7 @@ import multiprocessing.pool  # noqa: F401
 import os
 import subprocess
 import sys
-import tempfile  # noqa: F401
+import tempfile
 import threading
 import types
 
@@ -27,6 +28,7 @@ def emulate(system):
         delattr(os, name)
     if system == "windows":
         sys.modules["msvcrt"] = _msvcrt()
+        os.environ["HOME"] = tempfile.gettempdir()
         os.replace = _closed(os.replace)
         os.unlink = os.remove = _closed(os.unlink)
         os.rename = _never_over(_closed(os.rename))

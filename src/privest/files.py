@@ -1,7 +1,8 @@
 """Files that are there whole or not at all; locks; what differs between operating systems.
 
-Checked on Linux. Windows has its own locks, no owners or modes (a file is as private as its folder)
-and moves no open file. A browser (Pyodide) has one process and no disk, so it never releases.
+Checked on Linux. Windows has its own locks, no owners or modes (a ledger stays in its user's own
+folder) and moves no open file. A browser (Pyodide) has one process and no disk, so it never
+releases.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ def is_own(found: os.stat_result) -> bool:
 def is_open_to_others(found: os.stat_result) -> bool:
     """Whether a file's mode lets other users in; without modes its folder decides."""
     return HAS_OWNERS and bool(found.st_mode & 0o077)
+
+
+def is_in_own_folder(path: Path) -> bool:
+    """Whether a path is where only its user reads: without modes, in the user's own folder."""
+    return HAS_OWNERS or path.resolve().is_relative_to(Path.home().resolve())
 
 
 def lock(descriptor: int, *, wait: bool = True, shared: bool = False) -> None:

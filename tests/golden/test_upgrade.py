@@ -1,8 +1,9 @@
 """Files that this version wrote, kept for all later ones: they must stay readable.
 
 `of-1.0/` holds a real aggregate release with its ledger, and a checkpoint of a real stream
-that looks back, as `python tests/golden/test_upgrade.py` wrote them. What is older is refused with
-what to do (`test_pipeline.py`, `test_ledgers.py`).
+that looks back, as `python tests/golden/test_upgrade.py` wrote them. Plans and row-level releases
+of this version are in `kinds/` (`test_pipeline.py`). What is older is read, or refused with what to
+do (`test_pipeline.py`, `test_ledgers.py`, `test_checkpoint.py`).
 """
 
 import json

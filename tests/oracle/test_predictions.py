@@ -61,6 +61,7 @@ def test_rows_may_be_given_in_any_form(both):
         np.testing.assert_array_equal(ours.predict(rows).value, one)
     two = ours.predict({"age": [30, 40], "sex": "m", "town": "c"}).value
     np.testing.assert_allclose(np.diff(two), 10 * ours.value[1])
+    assert ours.predict(people().head(0)).interval.shape == (0, 2)
     for wrong, said in (
         ({"age": [1, 2], "sex": ["m", "f", "m"], "town": "c"}, "one length"),
         ({"age": 1, "sex": "m"}, "'town"),
@@ -84,9 +85,20 @@ def test_wald_tests_of_names_categories_and_matrices(both):
     theirs_R = np.array(R)[:, PATSY]
     known = theirs.wald_test((theirs_R, [0.1, 0.2]), scalar=True)
     np.testing.assert_allclose(ours.wald_test(R, [0.1, 0.2]).statistic, known.statistic, rtol=CLOSE)
-    assert str(ours.wald_test(["town"])).startswith("F(2, 395) = ")
+    assert str(ours.wald_test("town")).startswith("F(2, 395) = ")
+    assert ours.wald_test({"town=b": 1, "town=c": -1}).p_value == ours.wald_test(R[0]).p_value
+    with pytest.raises(InvalidInput, match=r"one for each row of R \(1\); received 2"):
+        ours.wald_test("sex", [0.0, 0.0])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_repeat_each_other_are_refused(both, seed):
+    """A row that is a sum of the others by rounded weights: what remains of it is rounding."""
+    rng = np.random.default_rng(seed)
+    R = rng.standard_normal((2, 5))
+    both[0].wald_test(R)
     with pytest.raises(InvalidInput, match="repeat each other"):
-        ours.wald_test([[0, 1, 0, 0, 0], [0, 2, 0, 0, 0]])
+        both[0].wald_test([*R, rng.standard_normal(2) @ R])
 
 
 def test_contrasts_and_r_squared(both):
@@ -96,6 +108,12 @@ def test_contrasts_and_r_squared(both):
         found = ours.contrast(weights)
         np.testing.assert_allclose(found.value, known.effect, rtol=CLOSE)
         np.testing.assert_allclose(found.standard_error, known.sd.ravel(), rtol=CLOSE)
+    two = ours.contrast([[0, 0, 1, -1, 0], [0, 10, 0, 0, 0]])
+    assert two.names == ("sex=m − town=b", "10·age")
+    np.testing.assert_array_equal(two.interval()[0], found.interval()[0])
+    np.testing.assert_allclose(two.p_values()[1], ours.p_values()[1])
+    with pytest.raises(InvalidInput, match="no parameter 'sex'"):
+        ours.contrast({"sex": 1, "town=b": -1})  # a category has no weight of its own
     # R² of the population: adjusted for the coefficients, in numerator and denominator.
     rows, n = 400, 5
     explained = theirs.ess / rows - (n - 1) * theirs.mse_resid / rows

@@ -4,11 +4,13 @@
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+DIFFERS = r"\b(fcntl|msvcrt|O_NOFOLLOW|geteuid|getuid|fchmod|fork|os\.link|pread|pwrite|st_uid)\b"
 BROWSER = """
 import os, sys
 sys.path.insert(0, "tests")
@@ -41,6 +43,12 @@ print(os.path.exists("ledger.db"), os.path.exists("z.json"))
 """
 
 
+def test_what_differs_between_systems_is_in_one_module():
+    sources = (ROOT / "src").rglob("*.py")
+    using = [path.name for path in sources if re.search(DIFFERS, path.read_text("utf-8"))]
+    assert using == ["files.py"]
+
+
 def run(*command, **more):
     env = os.environ | {"PYTHONPATH": str(ROOT / "src")} | more
     return subprocess.run(
@@ -57,6 +65,31 @@ def test_a_browser_computes_and_simulates_and_refuses_releases():
     assert len(found[4:]) == 2
     assert found[4].startswith("refused: a release needs a disk that survives a crash")
     assert left == "False False"
+
+
+ELSEWHERE = """
+import os, pathlib, sys
+sys.path.insert(0, "tests")
+from emulated import emulate
+emulate("windows")
+import privest as pv
+folder = pathlib.Path(sys.argv[1])
+os.environ["HOME"] = str(folder / "me")
+pv.Ledger(folder / "me" / "ledger.db").account("a", budget=1.0)
+try:
+    pv.Ledger(folder / "all" / "ledger.db")
+except pv.errors.LedgerError as refused:
+    print(refused)
+"""
+
+
+def test_a_ledger_on_an_emulated_windows_stays_in_the_users_folder(tmp_path):
+    (tmp_path / "me").mkdir()
+    done = run("-c", ELSEWHERE, tmp_path, PRIVEST_STATE_HOME=str(tmp_path / "marks"))
+    assert done.returncode == 0, done.stderr
+    assert "may be open to other users" in done.stdout
+    assert (tmp_path / "me" / "ledger.db").exists()
+    assert not list(tmp_path.glob("all/*"))
 
 
 def test_files_and_ledgers_on_an_emulated_windows():

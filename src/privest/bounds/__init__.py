@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from privest.bounds._bound import Bound as Bound
     from privest.bounds._bound import GivenBound as GivenBound
     from privest.bounds._bound import bound as bound
+    from privest.bounds._bound import contrast_names as contrast_names
     from privest.bounds._bound import contrast_rows as contrast_rows
     from privest.bounds._classical import Identifiability as Identifiability
     from privest.bounds._classical import classical_bound as classical_bound
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from privest.bounds._trace import weight_root as weight_root
 else:
     __getattr__ = lazy(__name__, {
-        "_bound": "Bound GivenBound bound contrast_rows",
+        "_bound": "Bound GivenBound bound contrast_names contrast_rows",
         "_classical": "Identifiability classical_bound identifiability in_range level_for "
         "local_model parameter_list require_seen require_size",
         "_consensus": "consensus_bound",

@@ -19,8 +19,11 @@ from privest.arrays import (
     as_array,
     as_confidence,
     as_nonnegative,
+    plural,
 )
+from privest.bounds import contrast_names, contrast_rows
 from privest.errors import InvalidInput
+from privest.linalg.tolerances import condition, rank_tolerance
 from privest.records import (
     Estimated,
     Record,
@@ -209,35 +212,42 @@ class Estimate(Estimated, Record):
         return np.asarray(chance)
 
     def contrast(self, weights: Mapping[str, float] | ArrayLike) -> Estimate:
-        """Σ w_j θ_j with its error; weights by name, or (n,) in the order of `names`."""
-        w = self._matrix(weights, absent=0.0)[0]
-        label = " ".join(f"{x:+g}·{name}" for x, name in zip(w, self.names) if x)
-        covariance = np.reshape(w @ self._between(w != 0) @ w, (1, 1))
+        """Sums Σ w_j θ_j with their errors: weights by name, or (n,) or (k, n), one sum a row."""
+        self._require_one()
+        w, free = contrast_rows(weights, self.names), self.degrees_of_freedom is None
         return Estimate(
-            value=np.array([w @ self.value]), covariance=covariance, names=(label,),
-            simulated=self.simulated, degrees_of_freedom=self._fewest(w != 0), method=self.method,
+            value=w @ self.value, covariance=w @ self._between((w != 0).any(axis=0)) @ w.T,
+            names=contrast_names(w, self.names), simulated=self.simulated, method=self.method,
+            degrees_of_freedom=None if free else np.array([self._fewest(row != 0) for row in w]),
         )  # fmt: skip
 
-    def wald_test(self, of: Sequence[str] | ArrayLike, value: ArrayLike = 0.0) -> WaldTest:
+    def wald_test(
+        self, of: str | Sequence[str] | Mapping[str, float] | ArrayLike, value: ArrayLike = 0.0
+    ) -> WaldTest:
         """Wald's test of Rθ = r: by F with the fewest degrees of freedom, or by χ².
 
         of     names of coefficients; that of a category ("sex") is all of its coefficients; or R,
-               (q, n) or (n,), in the order of `names`.
+               as the weights of `contrast`.
         value  r, a number or one for each row of R.
         """
-        listed = list(of) if isinstance(of, Sequence) else []
+        self._require_one()
+        of = [of] if isinstance(of, str) else of
+        listed: list[Any] = list(of) if isinstance(of, Sequence) else []
         if listed and all(isinstance(one, str) for one in listed):
             places = self._places(listed)
             R: Array = np.eye(len(self.names))[places]
             said = tuple(self.names[k] for k in places)
         else:
-            R, said = self._matrix(of), ()
-        which = (R != 0).any(axis=0)
-        off = R @ self.value - as_array(value, "value")
-        try:
-            statistic = float(off @ np.linalg.solve(R @ self._between(which) @ R.T, off)) / len(R)
-        except np.linalg.LinAlgError:
-            raise InvalidInput("the rows of R repeat each other: test fewer of them.") from None
+            R, said = contrast_rows(cast(ArrayLike, of), self.names), ()
+        r, which = as_array(value, "value", ndim=(0, 1)), (R != 0).any(axis=0)
+        if r.shape not in ((), (len(R),)):
+            raise InvalidInput(
+                f"value must be one number or one for each row of R ({len(R)}); received {len(r)}."
+            )
+        off, V = R @ self.value - r, R @ self._between(which) @ R.T
+        if condition(V) * rank_tolerance(len(R)) > 1:
+            raise InvalidInput("the rows of R repeat each other: test fewer of them.")
+        statistic = float(off @ np.linalg.solve(V, off)) / len(R)
         freedom = self._fewest(which)
         return WaldTest(said, statistic, len(R), math.inf if freedom is None else freedom)
 
@@ -283,30 +293,37 @@ class Estimate(Estimated, Record):
             confidence=confidence,
         )  # fmt: skip
 
-    def _matrix(self, rows: object, absent: float | None = None) -> Array:
-        """Rows (k, n) in the order of the coefficients; `absent`: of a name that is not given."""
+    def _require_one(self) -> None:
         if self.value.ndim != 1:
             raise InvalidInput(f"this result holds {len(self.value)} estimates: take one of them.")
-        named = named_rows(rows)
-        if named is None:
-            H = np.atleast_2d(as_array(cast(ArrayLike, rows), "rows", ndim=(1, 2)))
-            if H.shape[1] != len(self.names):
-                raise InvalidInput(
-                    f"rows have {H.shape[1]} entries; there are {len(self.names)} coefficients: "
-                    f"{', '.join(self.names)}."
-                )
-            return H
-        return np.array([self._row(one, absent) for one in named]).reshape(-1, len(self.names))
 
-    def _row(self, values: Mapping[str, object], absent: float | None) -> Array:
+    def _matrix(self, rows: object) -> Array:
+        """Rows (k, n) in the order of the coefficients."""
+        self._require_one()
+        named = self._named(rows)
+        if named is not None:
+            return np.array([self._row(one) for one in named]).reshape(-1, len(self.names))
+        H = np.atleast_2d(as_array(cast(ArrayLike, rows), "rows", ndim=(1, 2)))
+        if H.shape[1] != len(self.names):
+            raise InvalidInput(
+                f"rows have {H.shape[1]} entries; there are {len(self.names)} coefficients: "
+                f"{', '.join(self.names)}."
+            )
+        return H
+
+    def _named(self, rows: object) -> list[dict[str, Any]] | None:
+        """Rows by name; None: they have no names."""
+        return named_rows(rows)
+
+    def _row(self, values: Mapping[str, object]) -> Array:
         """One row from values by name."""
         self._places(list(values))
         lacking = [name for name in self.names if name not in values]
-        if lacking and absent is None:
+        if lacking:
             raise InvalidInput(
                 f"a row needs a value for every coefficient; {lacking[0]!r} has none."
             )
-        return as_array([values.get(name, absent) for name in self.names], "row")  # type: ignore[arg-type]
+        return as_array([values[name] for name in self.names], "row")  # type: ignore[arg-type]
 
     def _places(self, names: Sequence[str]) -> list[int]:
         places = {name: k for k, name in enumerate(self.names)}
@@ -332,11 +349,13 @@ class Estimate(Estimated, Record):
     def _fewest(self, which: AnyArray) -> float | None:
         if self.degrees_of_freedom is None:
             return None
-        return float(np.broadcast_to(self.degrees_of_freedom, which.shape)[which].min())
+        return float(
+            np.broadcast_to(self.degrees_of_freedom, which.shape)[which].min(initial=math.inf)
+        )
 
     def _heading(self) -> list[str]:
         noise = "; the noise was SIMULATED: no protection" if self.simulated else ""
-        count = f"{len(self.names)} parameter{'' if len(self.names) == 1 else 's'}"
+        count = plural(len(self.names), "parameter")
         errors = "" if self.method is None else f"; errors: {self.method}"
         return [f"{type(self).__name__}: {count}{errors}{noise}"]
 
@@ -347,6 +366,6 @@ class Estimate(Estimated, Record):
     def __repr__(self) -> str:
         errors = self.standard_error
         return (
-            f"{type(self).__name__}({len(self.names)} parameters, standard errors "
+            f"{type(self).__name__}({plural(len(self.names), 'parameter')}, standard errors "
             f"{errors.min():.3g} to {errors.max():.3g})"
         )

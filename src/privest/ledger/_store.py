@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +27,14 @@ from numpy.typing import NDArray
 
 from privest.arrays import Array, Flags
 from privest.errors import InvalidInput, LedgerError, PrivestError
-from privest.files import OWNER_ONLY, is_open_to_others, make_folder, move_new, sync_folder
+from privest.files import (
+    OWNER_ONLY,
+    is_in_own_folder,
+    is_open_to_others,
+    make_folder,
+    move_new,
+    sync_folder,
+)
 from privest.ledger._budget import Budget, Cost
 from privest.reading import parse_json
 from privest.records import Record, plain
@@ -474,6 +482,10 @@ def complaints(path: Path) -> Iterator[None]:
             f"the ledger {path} cannot be used: {error.strerror}. Nothing was released."
         ) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(getattr(error, "obj", None), ModuleType):  # a call that this system lacks
+            raise LedgerError(
+                f"the ledger {path} cannot be used: {error}. Nothing was released."
+            ) from None
         # A row whose hash is right and that privest did not write.
         what = f"an entry is not as privest writes it ({type(error).__name__})"
         raise damaged(path, what) from error
@@ -504,6 +516,11 @@ def require_local(path: Path) -> None:
         raise LedgerError(
             f"{path} is on a network file system ({kind}), where locks and fsync may not hold: two "
             "machines could spend one budget. Keep the ledger on a disk of this machine."
+        )
+    if not is_in_own_folder(path):
+        raise LedgerError(
+            f"{path} may be open to other users: files have no modes here, and a ledger holds a "
+            f"key. Keep it in your own folder, {Path.home()}."
         )
 
 

@@ -134,20 +134,18 @@ class TableEstimate(Estimate):
             return None, math.inf
         return self.noise_found, self.noise_freedom
 
-    def _matrix(self, rows: object, absent: float | None = None) -> Array:
+    def _named(self, rows: object) -> list[dict[str, Any]] | None:
         from privest.workflow.units import row_features
 
         named = named_rows(rows)
         if named is not None and hasattr(rows, "columns"):
             asked = row_features(self.release)
             named = [{k: v for k, v in row.items() if k in asked} for row in named]
-        return super()._matrix(rows if named is None else named, absent)
+        return named
 
-    def _row(self, values: Mapping[str, object], absent: float | None) -> Array:
+    def _row(self, values: Mapping[str, object]) -> Array:
         from privest.workflow.units import row_of
 
-        if absent is not None:  # weights of a contrast, by the names of coefficients
-            return super()._row(values, absent)
         return row_of(self.names, values, self.release.categories)
 
     def _members(self, name: str) -> Sequence[str]:

@@ -317,6 +317,14 @@ def test_read_only(ledger, path, monkeypatch, place):
         Ledger(path)
 
 
+def test_a_call_that_the_system_lacks_is_no_damage(ledger, path, monkeypatch):
+    with monkeypatch.context() as lacking:
+        lacking.delattr(os, "O_RDONLY")
+        with pytest.raises(LedgerError, match=r"cannot be used: .*'O_RDONLY'. Nothing was rel"):
+            send(ledger, 0)
+    ledger.verify()
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no modes")
 def test_others_may_not_read_it(ledger, path):
     ledger.close()
