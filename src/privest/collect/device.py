@@ -9,11 +9,13 @@ A step that is in the ledger leaves as it was drawn; one that is not has reveale
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import secrets
 import sqlite3
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -243,8 +245,12 @@ class Device:
         )
 
     def close(self) -> None:
-        self._box.close()
         self._ledger.close()
+        self._box.close()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # one that was never opened; one of another thread
+            self.close()
 
     def __enter__(self) -> Self:
         return self
@@ -313,5 +319,7 @@ def _post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         except ValueError:
             wait = 0.0
         return Reply(error.code, error.read(1 << 20), wait)
-    except OSError:
+    except OSError as error:
+        if isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError):
+            raise InvalidInput("this machine does not trust the collector's certificate.") from None
         return Reply(0, b"")

@@ -183,6 +183,10 @@ class SqlStore:
     def close(self) -> None:
         self._connection.close()
 
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # one that was never opened; one of another thread
+            self.close()
+
     def __enter__(self) -> Self:
         return self
 

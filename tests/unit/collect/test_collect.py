@@ -1,5 +1,6 @@
 """The collector: plans, reports, stores, devices, the server; nothing lost, nothing doubled."""
 
+import contextlib
 import dataclasses
 import math
 import sqlite3
@@ -124,7 +125,7 @@ def test_a_group_is_written_whole_or_not_at_all(store):
 def test_a_changed_report_is_found_by_a_replay(store, tmp_path):
     store.add([report(1), report(2, step=1, level="high")])
     assert replay(store)
-    with sqlite3.connect(tmp_path / "c.db") as other:
+    with contextlib.closing(sqlite3.connect(tmp_path / "c.db")) as other, other:
         other.execute("UPDATE reports SET z = z + 1 WHERE step = 1")
     assert not replay(store)
 

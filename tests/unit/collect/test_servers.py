@@ -3,6 +3,7 @@
 import contextlib
 import subprocess
 import threading
+import urllib.request
 
 import pytest
 from benchmarks import collector_kills
@@ -119,15 +120,17 @@ def test_tls_of_its_own(plan_file, tmp_path, monkeypatch):
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
          "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=IP:127.0.0.1"],
+         "-addext", "subjectAltName=IP:127.0.0.1",
+         "-addext", "keyUsage=critical,digitalSignature,keyCertSign"],
         check=True, capture_output=True,
     )  # fmt: skip
     words = "--certificate", str(certificate), "--key", str(key)
     with Served(plan_file, tmp_path / "c.db", *words) as served:
         url = served.url.replace("http", "https")
-        with pytest.raises(CollectorSilent):  # nobody that this machine trusts signed it
-            Device(url, "m1", tmp_path / "m1.db", budget=1.0, tries=1)
+        with pytest.raises(InvalidInput, match="does not trust the collector's certificate"):
+            Device(url, "m1", tmp_path / "m1.db", budget=1.0)
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setattr(urllib.request, "_opener", None)  # keeps what was trusted before
         with Device(url, "m1", tmp_path / "m1.db", budget=1.0) as own:
             assert own.contribute(1.0, [0.5])
         assert served.close() == 0
