@@ -64,6 +64,7 @@ def collect(
     Options:
     store PLACE      File of SQLite, or an address postgresql://….
     tokens FILE      Devices, the SHA-256 of their tokens and their highest levels, a line each.
+                     It may change while the collector runs.
     add_device NAME  Make a token for a device, print it once, and end. A name that ends with a star
                      is a gateway's, which sends for all devices that begin so.
     budget S         Highest privacy level of the device that is added. Left out: any of the plan.
@@ -205,7 +206,7 @@ def contribute(
 
     Row k of FILE is step k. Noise is drawn here, exactly, and charged to this device's ledger. Run
     it again after a crash or without a connection: what was drawn is sent as it was, nothing is
-    drawn twice.
+    drawn twice. Append new measurements to the same file.
 
     Example:
 

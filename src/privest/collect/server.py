@@ -85,8 +85,26 @@ class Tokens:
     that ends with a star is a gateway's: it sends for all devices that begin so.
     """
 
-    def __init__(self, lines: Sequence[str]) -> None:
-        self._owners: dict[bytes, tuple[str, float]] = {}
+    def __init__(self, lines: Sequence[str], path: Path | None = None, written: int = 0) -> None:
+        self._owners, self._path, self._written = self._read(lines), path, written
+
+    @classmethod
+    def load(cls, path: Path) -> Tokens:
+        """The tokens of a file. It is read again when it has changed, also while reports come."""
+        written = path.stat().st_mtime_ns if path.exists() else 0
+        return cls(read_document(path).splitlines(), path, written)
+
+    def _follow(self) -> None:
+        """Read the file again if it has changed; nobody may send while it cannot be read."""
+        try:
+            if self._path is not None and self._path.stat().st_mtime_ns != self._written:
+                vars(self).update(vars(Tokens.load(self._path)))
+        except (InvalidInput, OSError):
+            raise Problem(503, "the collector cannot read its tokens", wait=5) from None
+
+    @staticmethod
+    def _read(lines: Sequence[str]) -> dict[bytes, tuple[str, float]]:
+        owners: dict[bytes, tuple[str, float]] = {}
         for number, line in enumerate(lines, 1):
             words = line.split()
             if not words or words[0].startswith("#"):
@@ -101,14 +119,12 @@ class Tokens:
                 raise InvalidInput(
                     f"line {number} of the tokens must be a name, a SHA-256 and a level."
                 )
-            self._owners[key] = name, most
-
-    @classmethod
-    def load(cls, path: Path) -> Tokens:
-        return cls(read_document(path).splitlines())
+            owners[key] = name, most
+        return owners
 
     def require(self, header: str, reports: Sequence[Report], levels: Mapping[str, float]) -> None:
         """Refuse reports that the token in an Authorization header does not allow."""
+        self._follow()
         kind, _, token = header.partition(" ")
         digest = hashlib.sha256(token.encode()).digest()
         found = self._owners.get(digest) if kind.lower() == "bearer" else None

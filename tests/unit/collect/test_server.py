@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 import threading
 
@@ -132,6 +133,34 @@ def test_tokens_are_of_one_device_or_of_a_gateway(store):
     for wrong in ("d1", "d1 xyz 1", f"a/b {'0' * 64} 1", f"a {'0' * 64}", f"a {'0' * 64} nan"):
         with pytest.raises(InvalidInput):
             Tokens([wrong])
+
+
+def test_a_file_of_tokens_is_followed(store, tmp_path):
+    """A device is added and removed while the collector runs; a damaged file lets nobody send."""
+    file = tmp_path / "tokens.txt"
+    (first, line), (second, added) = new_token("d1"), new_token("d2")
+    file.write_text(line)
+    with TestClient(make_app(Collector(store, Tokens.load(file)))) as client:
+
+        def status(token, report):
+            headers = {"authorization": f"Bearer {token}"}
+            return client.post("/reports", json=body(report), headers=headers).status_code
+
+        def write(text, at):
+            file.write_text(text)
+            os.utime(file, ns=(at, at))
+
+        assert [status(first, sent(1)), status(second, sent(2, device="d2"))] == [201, 401]
+        write(line + added, 1)
+        assert [status(first, sent(3)), status(second, sent(2, device="d2"))] == [201, 201]
+        write(added, 2)
+        assert [status(first, sent(4)), status(second, sent(5, device="d2"))] == [401, 201]
+        write("d1 none", 3)
+        assert status(second, sent(6, device="d2")) == 503
+        file.unlink()
+        assert status(second, sent(6, device="d2")) == 503
+        write(line, 4)
+        assert status(first, sent(6)) == 201
 
 
 def test_a_full_queue_is_answered_with_429_and_a_broken_store_with_503(store):
