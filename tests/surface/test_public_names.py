@@ -105,7 +105,7 @@ MODULES = {
     "estimator.likelihood", "estimator.regression", "estimator.result", "estimator.starts",
     "files", "lattice.coins", "lazy", "linalg.appending", "linalg.batched",
     "linalg.compiling", "linalg.cumulative", "linalg.running", "linalg.sequential",
-    "linalg.tolerances", "linalg.validation",
+    "linalg.tolerances",
     "mechanism.running", "mechanism.inputs", "mechanism.numerics", "mechanism.rows",
     "mechanism.source", "mechanism.stream_terms", "model.derivative", "network.mpi",
     "noise.distribution", "noise.joint", "noise.numerics",

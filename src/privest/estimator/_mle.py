@@ -15,8 +15,7 @@ from privest.errors import InvalidInput
 from privest.estimator.device import as_backend, holds, require_here
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Namespace, Terms
 from privest.estimator.starts import Fits, best_starts, usual_fits
-from privest.linalg import least_squares
-from privest.linalg.validation import require_units
+from privest.linalg import least_squares, require_units
 
 ITERATIONS = 200
 # Converged: the maximum is within so many standard errors, √(gᵀA⁻¹g) with A = −∇²; the Newton step

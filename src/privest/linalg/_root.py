@@ -37,6 +37,17 @@ def require_range(matrices: Array, what: str, positive: Flags | None = None) -> 
     return matrices
 
 
+def require_units(matrix: Array, name: str) -> None:
+    """NumericalFailure where squares of a column of H (m, n) leave the range of doubles."""
+    size = np.abs(matrix).max(axis=0)
+    bad = np.flatnonzero((size > LARGEST**0.5) | ((size < SMALLEST**0.5) & (size > 0)))
+    if bad.size:
+        raise NumericalFailure(
+            f"column {bad[0]} of {name} is of the order {size[bad[0]]:.0e}: its squares leave the "
+            "range of doubles. Scale it (another unit of that parameter)."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class InformationRoot:
     """Upper-triangular R (n, n) of an information matrix RᵀR.

@@ -14,9 +14,8 @@ import numpy as np
 
 from privest.arrays import Array, Flags, Index
 from privest.errors import NotIdentifiable, NumericalFailure
-from privest.linalg import weighted_roots
+from privest.linalg import require_units, weighted_roots
 from privest.linalg.batched import substitute
-from privest.linalg.validation import require_units
 from privest.pipeline._score import LinearScore, Score
 
 BLOCK = 2**17  # residuals at a time, of all trials together: they stay in cache
