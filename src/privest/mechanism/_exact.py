@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, ArrayLike, Flags, fingerprint_of
+from privest.arrays import Array, Flags, fingerprint_of
 from privest.errors import NotReleasable
-from privest.mechanism.inputs import marked, of_size, real_numbers, repeated, split_missing
+from privest.mechanism.inputs import marked, split_missing
 from privest.mechanism.source import Added, Source, as_protected
 from privest.noise import Affine, Distribution, Gaussian, Laplace
 from privest.privacy import Statement, rows_statement
@@ -108,8 +108,8 @@ class ExactChannels:
             absent = self._reads(absent)
         return marked(lattice.sum_of_products(terms), absent)
 
-    def release(self, y: ArrayLike, source: Source | None, trials: int | None) -> Array:
-        raw = repeated(of_size(real_numbers(y), self.measurements), trials)
+    def release(self, raw: Array, source: Source | None) -> Array:
+        """z of measurements (..., m) as they come."""
         whole = as_protected(source).add_noise(
             lambda: self._shown(raw),
             shape=(*raw.shape[:-1], self.outputs),

@@ -11,8 +11,8 @@ from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, Index, as_count, plural
 from privest.errors import InvalidInput
 from privest.linalg import PSD
-from privest.mechanism._mechanism import Mechanism
-from privest.mechanism.inputs import marked, of_size, real_numbers, repeated, split_missing
+from privest.mechanism._mechanism import Mechanism, repeated
+from privest.mechanism.inputs import marked, split_missing
 from privest.mechanism.rows import as_range, clip_of
 from privest.mechanism.source import Payer, Source, as_source, paid
 from privest.privacy import Adjacency, PrivacyLevel, Statement, as_level, grid_statement
@@ -85,7 +85,7 @@ class GaussianMechanism(Mechanism):
         every entry of z̃ that depends on it is NaN. `trials` releases of the same y reveal `trials`
         times S. `account` (`Ledger.account`) pays first, and sends the same release again.
         """
-        raw = repeated(of_size(real_numbers(y), self.measurements), trials)
+        raw = self._as_they_come(y, trials)
         return paid(account, self.level, source).add_noise(
             lambda: self._exactly(raw),
             shape=(*raw.shape[:-1], self.outputs),

@@ -14,8 +14,8 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array, as_count, as_positive
 from privest.errors import InvalidInput, NotCalibratable, NotReleasable
 from privest.mechanism._exact import ExactChannels, ExactNoise
-from privest.mechanism.inputs import of_size, repeated, require_room
-from privest.mechanism.source import Source
+from privest.mechanism.inputs import real_numbers
+from privest.mechanism.source import Source, require_room
 from privest.noise import Distribution, Quadrature
 from privest.privacy import Statement
 
@@ -213,7 +213,19 @@ class Mechanism(ABC):
         return math.inf
 
     def _given(self, y: ArrayLike) -> Array:
-        return of_size(as_array(y, "the measurements"), self.measurements)
+        return self._of_size(as_array(y, "the measurements"))
+
+    def _as_they_come(self, y: ArrayLike, trials: int | None) -> Array:
+        """What a real release takes: any numbers, NaN where one is missing; a row per trial."""
+        return repeated(self._of_size(real_numbers(y)), trials)
+
+    def _of_size(self, values: Array) -> Array:
+        if values.ndim == 0 or values.shape[-1] != self.measurements:
+            raise InvalidInput(
+                f"the mechanism is for {self.measurements} measurements; received shape "
+                f"{values.shape}."
+            )
+        return values
 
     def _one_vector(self, y: ArrayLike) -> Array:
         given = self._given(y)
@@ -235,6 +247,17 @@ class Mechanism(ABC):
         if given.ndim == 0 or given.shape[-1] != self.outputs:
             raise InvalidInput(f"z has {self.outputs} entries; received shape {given.shape}.")
         return given
+
+
+def repeated(values: Array, trials: int | None) -> Array:
+    """One row per trial, (trials, m); None: unchanged."""
+    if trials is None:
+        return values
+    if values.ndim > 1:
+        raise InvalidInput(
+            f"trials repeat one vector of measurements; received shape {values.shape}."
+        )
+    return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
 
 
 class Componentwise(Mechanism):
@@ -324,7 +347,7 @@ class Componentwise(Mechanism):
         I_z(y) ≤ Aᵀdiag(1/scale²)A for every y, literally. No value is rejected; NaN is missing, and
         so is every z_i that depends on it. NotReleasable for other channels.
         """
-        return self._exact.release(y, source, trials)
+        return self._exact.release(self._as_they_come(y, trials), source)
 
     def statement(self, sensitivity: float, *, delta: float = 1e-6) -> Statement:
         """The promise of `release` if one measurement changes by `sensitivity`; Laplace: pure ε."""

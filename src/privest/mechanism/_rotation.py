@@ -10,8 +10,8 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, as_count, as_nonnegative
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
-from privest.mechanism._mechanism import Mechanism
-from privest.mechanism.inputs import repeated, require_room
+from privest.mechanism._mechanism import Mechanism, repeated
+from privest.mechanism.source import require_room
 from privest.noise.quadrature import gauss
 from privest.privacy import PrivacyLevel, as_level
 

@@ -1,4 +1,4 @@
-"""Measurements as they come: numbers, how many, where they are missing, and space for noise."""
+"""Measurements as they come: numbers, and where they are missing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ from numbers import Real
 
 import numpy as np
 
-from privest.arrays import AnyArray, Array, ArrayLike, Flags, as_array, as_count, as_double
+from privest.arrays import AnyArray, Array, ArrayLike, Flags, as_array, as_double
 from privest.errors import InvalidInput
 from privest.lattice import Exactly
-
-# Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
-# digits of the sum would be those of the measurement, not of the noise.
-LARGEST = 2.0**43
 
 
 def real_numbers(y: ArrayLike) -> Array:
@@ -72,26 +68,6 @@ def _of_objects(raw: AnyArray, absent: Flags | None) -> Array:
     return values.reshape(raw.shape)
 
 
-def of_size(values: Array, measurements: int) -> Array:
-    """The values, if their number is right; no value is looked at."""
-    if values.ndim == 0 or values.shape[-1] != measurements:
-        raise InvalidInput(
-            f"the mechanism is for {measurements} measurements; received shape {values.shape}."
-        )
-    return values
-
-
-def repeated(values: Array, trials: int | None) -> Array:
-    """One row per trial, (trials, m); None: unchanged."""
-    if trials is None:
-        return values
-    if values.ndim > 1:
-        raise InvalidInput(
-            f"trials repeat one vector of measurements; received shape {values.shape}."
-        )
-    return np.broadcast_to(values, (as_count(trials, "trials", least=1), values.shape[-1]))
-
-
 def marked(exact: Exactly, absent: Flags | None) -> Exactly:
     """The values to be released, NaN where it depends on a missing value: the source keeps NaN."""
     if absent is not None:
@@ -112,22 +88,3 @@ def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:
         return as_array(values, "the measurements") if finite else values, None
     known = np.where(absent, 0.0, values)
     return as_array(known, "the measurements") if finite else known, absent
-
-
-def require_room(shown: Array, width: Array | float = 1.0) -> None:
-    """Refuse numbers beside which noise of this width is lost in the rounding of doubles.
-
-    The message cannot show the number: it may be private.
-    """
-    if not isinstance(width, float) or width != 1.0:
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            shown = np.where(shown == 0.0, 0.0, shown / width)
-    # One number is looked at by itself: single measurements come by the thousand.
-    largest = abs(shown.item()) if shown.size == 1 else np.abs(shown).max(initial=0.0)
-    if not largest < LARGEST:  # NaN too
-        raise InvalidInput(
-            "a measurement is so large beside its noise that the noise would be lost in rounding: "
-            f"doubles have room for {LARGEST:.0e} deviations of the noise. Either the measurement "
-            "is too large for this level (state measurements in units in which they are smaller, "
-            "or take an offset off), or the level is too large."
-        )

@@ -10,8 +10,7 @@ import numpy as np
 from privest.arrays import Array, ArrayLike, as_array
 from privest.errors import InvalidInput, NotReleasable
 from privest.mechanism._additive import Additive
-from privest.mechanism._mechanism import Componentwise, Mechanism
-from privest.mechanism.inputs import of_size, real_numbers, repeated
+from privest.mechanism._mechanism import Componentwise, Mechanism, repeated
 from privest.mechanism.source import Source
 from privest.noise import Gaussian
 from privest.privacy import Statement
@@ -72,7 +71,7 @@ class RunningMechanism(Componentwise):
         self, y: ArrayLike, source: Source | None = None, trials: int | None = None
     ) -> Array:
         path = self._real_path()
-        given = repeated(of_size(real_numbers(y), self.measurements), trials)
+        given = self._as_they_come(y, trials)
         return self._all(given, lambda row: np.asarray(path(row, source), dtype=np.float64))
 
     def statement(self, sensitivity: float, *, delta: float = 1e-6) -> Statement:

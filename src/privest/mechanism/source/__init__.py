@@ -5,9 +5,9 @@ Kept          a release that is on disk before anybody sees it
 Generated     a numpy generator, Seeded  a seed bound to the release: simulations
 """
 
-from privest.mechanism.inputs import LARGEST, require_room
 from privest.mechanism.source._kept import Kept
 from privest.mechanism.source._noise import (
+    LARGEST,
     Added,
     Clip,
     Generated,
@@ -19,6 +19,7 @@ from privest.mechanism.source._noise import (
     as_integers,
     as_protected,
     as_source,
+    require_room,
     seeded,
 )
 from privest.mechanism.source._noise import Payer as Payer

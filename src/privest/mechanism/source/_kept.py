@@ -18,7 +18,6 @@ from privest.arrays import AnyArray, Array
 from privest.errors import InvalidInput
 from privest.files import OWNER_ONLY, atomic_file
 from privest.lattice import Coin
-from privest.mechanism.inputs import require_room
 from privest.mechanism.source._noise import (
     Clip,
     Law,
@@ -31,6 +30,7 @@ from privest.mechanism.source._noise import (
     in_doubles,
     law_fact,
     numbers,
+    require_room,
     shape_of,
 )
 from privest.reading import read_arrays, read_bytes, state_array, state_flag

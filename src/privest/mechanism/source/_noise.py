@@ -17,7 +17,6 @@ from privest.arrays import AnyArray, Array, as_choice, as_generator, fingerprint
 from privest.errors import InvalidInput
 from privest.files import require_disk
 from privest.lattice import GRID, Coin, Exactly
-from privest.mechanism.inputs import require_room
 from privest.reading import counted, read_fields, read_text
 
 # Of the noise that is added; or a coin, which takes the place of the value.
@@ -28,6 +27,9 @@ Numbers = Array | Exactly
 Shown = Numbers | Callable[[], Numbers]
 # The least and the largest multiple of the grid that may be shown, numbers or one an entry.
 Clip = tuple[Any, Any]
+# Below this size doubles lie at most 2⁻¹⁰ apart, in units of the noise. Farther apart, the low
+# digits of the sum would be those of the measurement, not of the noise.
+LARGEST = 2.0**43
 
 
 class Source(ABC):
@@ -212,6 +214,25 @@ def as_protected(given: Source | None) -> Source:
 
 
 # --- simulated noise, which protects nothing against an attacker who knows its seed ---------------
+
+
+def require_room(shown: Array, width: Array | float = 1.0) -> None:
+    """Refuse numbers beside which noise of this width is lost in the rounding of doubles.
+
+    The message cannot show the number: it may be private.
+    """
+    if not isinstance(width, float) or width != 1.0:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            shown = np.where(shown == 0.0, 0.0, shown / width)
+    # One number is looked at by itself: single measurements come by the thousand.
+    largest = abs(shown.item()) if shown.size == 1 else np.abs(shown).max(initial=0.0)
+    if not largest < LARGEST:  # NaN too
+        raise InvalidInput(
+            "a measurement is so large beside its noise that the noise would be lost in rounding: "
+            f"doubles have room for {LARGEST:.0e} deviations of the noise. Either the measurement "
+            "is too large for this level (state measurements in units in which they are smaller, "
+            "or take an offset off), or the level is too large."
+        )
 
 
 class Simulated(Source):
