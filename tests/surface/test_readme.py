@@ -28,6 +28,8 @@ NEEDS_NHANES = {"survey.md"}  # pages about data that are not part of the projec
 MADE = {"auto_gallery", "reference"}  # folders that `make docs` writes
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [page for page in PAGES if not MADE & set(page.relative_to(ROOT).parts)]
+API = Path(__file__).with_name("api.txt")  # and what pages call its objects
+VARIABLES = "account|bounds|dynamics|found|ledger|mechanism|pipeline|plan|release|rls|sensor"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -109,10 +111,13 @@ def slug(title):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_names_on_pages_exist(page):
-    for dotted in set(re.findall(r"`pv\.([\w.]+)", page.read_text(encoding="utf-8"))):
+    text = page.read_text(encoding="utf-8")
+    for dotted in set(re.findall(r"`pv\.([\w.]+)", text)):
         found = pv
         for part in dotted.split("."):
             found = getattr(found, part)
+    names = set(re.findall(rf"`(?:{VARIABLES})\.(\w+)", text))
+    assert names - set(re.findall(r"\w+", API.read_text("utf-8"))) == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
