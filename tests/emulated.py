@@ -3,7 +3,8 @@
 windows  `fcntl`, owners, links and some calls of POSIX are absent; locks are those of `msvcrt`; an
          open file can be neither moved nor deleted; a rename is never over another file; temporary
          files are in the user's own folder.
-browser  as Pyodide has it: no `fcntl`, no threads, no processes, `sys.platform` is "emscripten".
+browser  as Pyodide has it: no `fcntl`, no threads, no processes, `sys.platform` is "emscripten",
+         and none of the modules that it leaves out.
 """
 
 import asyncio  # noqa: F401 - what needs the names that go is imported before
@@ -21,6 +22,7 @@ ABSENT = {
     "windows": ["O_NOFOLLOW", "fchmod", "fork", "geteuid", "link", "pread", "pwrite"],
     "browser": ["O_NOFOLLOW", "fork", "geteuid", "link"],
 }
+NO_MODULES = ["grp", "msvcrt", "pwd", "resource", "ssl", "syslog", "termios"]  # of Pyodide 314
 
 
 def emulate(system):
@@ -37,7 +39,7 @@ def emulate(system):
         import scipy.optimize
         import scipy.stats  # noqa: F401
 
-        sys.modules["msvcrt"] = None
+        sys.modules |= dict.fromkeys(NO_MODULES)
         sys.platform = "emscripten"
         threading.Thread.start = subprocess.Popen.__init__ = _impossible
     sys.modules["fcntl"] = None

@@ -5,6 +5,7 @@ be followed by a ```text block: its lines must be printed, `...` stands for anyt
 """
 
 import doctest
+import functools
 import io
 import os
 import re
@@ -17,8 +18,10 @@ from pathlib import Path
 
 import pytest
 from benchmarks import suite
+from typer.main import get_command
 
 import privest as pv
+from privest.cli.app import app, loaded
 from shared_data import RAW
 from workflow_command import called
 
@@ -28,6 +31,8 @@ NEEDS_NHANES = {"survey.md"}  # pages about data that are not part of the projec
 MADE = {"auto_gallery", "reference"}  # folders that `make docs` writes
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 PAGES = [page for page in PAGES if not MADE & set(page.relative_to(ROOT).parts)]
+API = Path(__file__).with_name("api.txt")  # and what pages call its objects
+VARIABLES = "account|bounds|dynamics|found|ledger|mechanism|pipeline|plan|release|rls|sensor"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -109,10 +114,40 @@ def slug(title):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_names_on_pages_exist(page):
-    for dotted in set(re.findall(r"`pv\.([\w.]+)", page.read_text(encoding="utf-8"))):
+    text = page.read_text(encoding="utf-8")
+    for dotted in set(re.findall(r"`pv\.([\w.]+)", text)):
         found = pv
         for part in dotted.split("."):
             found = getattr(found, part)
+    names = set(re.findall(rf"`(?:{VARIABLES})\.(\w+)", text))
+    assert names - set(re.findall(r"\w+", API.read_text("utf-8"))) == set()
+
+
+@functools.cache
+def options():
+    """Those of every command, by its words."""
+    found = {}
+    for name in get_command(app).commands:
+        command = loaded(name)
+        own = getattr(command, "commands", {})
+        for words, one in {name: command, **{f"{name} {k}": one for k, one in own.items()}}.items():
+            found[words] = {"--help", *(opt for param in one.params for opt in param.opts)}
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_and_options_on_pages_exist(page):
+    """Also of the commands in `sh` blocks and in sentences, which are not run."""
+    text = page.read_text(encoding="utf-8")
+    for line in re.findall(r"(?<![\w./])privest ([a-z]+ [^`|#\n]*)", text):
+        first, second, *_ = [*line.split(), ""]
+        known = options().get(f"{first} {second}", options().get(first, set()))
+        given = set(re.findall(r"(?<!\S)--[a-z][\w-]*", line))
+        assert not given or given <= known, f"privest {line}"
+    for path in re.findall(r"python ((?:docs|examples|tests)/\w+\.py)", text):
+        assert (ROOT / path).is_file()
+    for name in re.findall(r"python -m benchmarks\.(\w+)", text):
+        assert list((ROOT / "benchmarks").glob(f"{name}*"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
