@@ -2,8 +2,8 @@
 The price of a private average
 ==============================
 
-Agents agree on the mean of their values. Whatever the algorithm, its error is at least
-``consensus_bound`` (``coro:consensus``); release, then average, attains it.
+Agents agree on the mean of their values. If all messages together carry at most diag(S_i), the
+error is at least ``consensus_bound`` (``coro:consensus``); release, then average, attains it.
 """
 
 import matplotlib.pyplot as plt

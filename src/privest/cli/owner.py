@@ -44,7 +44,8 @@ PlanFile = Annotated[
 ]
 Table = Annotated[str, typer.Argument(help="CSV, TSV, Excel, Parquet.", metavar="DATA")]
 Release = Annotated[
-    Path, typer.Argument(help="A release, with its header beside it.", metavar="RELEASE")
+    Path,
+    typer.Argument(help="A release: a document, or a table and its header.", metavar="RELEASE"),
 ]
 ESTIMATE = ("found", "errors", "asked")  # the sections of `privest estimate`
 OUTPUT_FILE = {"names": ("--output", "-o")}
@@ -197,7 +198,7 @@ def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            help="A release: a table with its header beside it, or a stream of JSON lines.",
+            help="A release: a document, a table and its header, or a stream of JSON lines.",
             metavar="RELEASE",
         ),
     ],

@@ -254,7 +254,7 @@ def _draw(points: Sequence[Point]) -> draw.Picture:
             axes, s, mean, error, **style, lw=1.2, ms=4.5, markevery=max(1, len(s) // 12),
             label=printable(labels[name]).replace("$", r"\$"),
         )  # fmt: skip
-    draw.floor(axes, points, "s", "private bound: no expected error below", zorder=5)
+    draw.floor(axes, points, "s", "private bound: no unbiased estimate below", zorder=5)
     axes.set_yscale("log")
     if max(p.s for p in points) > WIDE * min(p.s for p in points):
         axes.set_xscale("log")

@@ -275,7 +275,7 @@ def _draw(points: Sequence[Point]) -> draw.Picture:
         _draw_method(above, below, name, own)
     optimal = sorted((p for p in points if p.method == "optimal"), key=lambda p: p.count)
     count, bound, floor = draw.columns(optimal, "count", "bound", "floor")
-    above.plot(count, bound, **draw.BOUND, label="private bound: no expected error below")
+    above.plot(count, bound, **draw.BOUND, label="private bound: no unbiased estimate below")
     above.plot(count, floor, **FLOOR, label="floor of estimates with added noise")
     below.axhline(1.0, **draw.BOUND)
     below.plot(count, floor / bound, **FLOOR)

@@ -530,7 +530,8 @@ def read_release(path: str | Path) -> TableRelease:
 def parsed_document(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
     if not os.path.isfile(file):  # nor a pipe, which would be waited for
         raise InvalidInput(
-            "there is no such file: a release is a table and its header, side by side."
+            "there is no such file: a release is a document of noisy sums, or a table and its "
+            "header, side by side."
         )
     return parse_json(read_document(file, "not JSON: it"), "the header")
 

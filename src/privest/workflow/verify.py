@@ -48,7 +48,7 @@ def verify(
     *,
     allow_simulated: bool = False,
 ) -> Verification:
-    """Check a release: a table with its header, or a stream as JSON lines.
+    """Check a release: a document, a table with its header, or a stream as JSON lines.
 
     With the ledger of the data owner: signature, entries, every released number, the chain.
     Without it what the file says of itself, which anybody can write. Simulations are refused
