@@ -292,7 +292,7 @@ async def _require_small(request: Request, most: int) -> None:
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """An error of privest: its words, which hold no private value."""
+    """The message of an error of privest, which holds no private value."""
     assert isinstance(error, PrivestError)
     work = desk_of(request).works.get(request.path_params.get("id", ""))
     return _message(request, 422, in_words(error, None if work is None else work.table))

@@ -125,7 +125,7 @@ class TableLook(Record):
 
 
 def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:
-    """The look of a table: a file, a frame, or what else `open_source` takes.
+    """The columns of a table and what is suspicious in them: of a file, a frame or a mapping.
 
     Encoding, separator and decimal mark of a text file are found where `format` does not state
     them, the mark only where it is clear. Memory: a few blocks.

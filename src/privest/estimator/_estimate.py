@@ -261,8 +261,8 @@ def _rotated(
 ) -> Observation:
     raise NotIdentifiable(
         f"θ cannot be estimated from {type(mechanism).__name__}: its rotation is uniform and fresh "
-        "for each y, so the law of z depends on y through ‖Ay‖ alone, and one number does not "
-        "show θ (not even its sign). Release with another mechanism."
+        "for each y, so the distribution of z depends on y through ‖Ay‖ alone, and one number "
+        "does not show θ (not even its sign). Release with another mechanism."
     )
 
 

@@ -88,7 +88,7 @@ class Graph:
 
     @classmethod
     def grid(cls, rows: int, columns: int) -> Graph:
-        """rows × columns, linked to the neighbours right and below."""
+        """A grid of rows × columns, linked to the neighbours right and below."""
         rows, columns = (as_count(side, "a side of a grid", least=1) for side in (rows, columns))
         at = np.arange(rows * columns).reshape(rows, columns)
         right = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)
