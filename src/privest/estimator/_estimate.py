@@ -91,6 +91,8 @@ def estimate_release(
     simulated, values = None, release
     if isinstance(release, ReleaseRecord):
         simulated, grid, values = release.simulated, release.grid, release.values
+    if mechanism is None:
+        raise InvalidInput("these values do not say how they were made: state `mechanism`.")
     where = as_backend(backend)
     require_here(values, where, "z")
     z = as_array(where.host(values), "z", ndim=(1, 2))
