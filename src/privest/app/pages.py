@@ -44,7 +44,7 @@ class Form:
         return list(dict.fromkeys(self._fields.keys()))
 
     def listed(self, name: str) -> list[str]:
-        """Every value of a field that may be there several times."""
+        """All values of a field that may occur several times."""
         return [self._text(one, name) for one in self._fields.getlist(name)]
 
     def text(self, name: str, default: str | None = None) -> str:

@@ -52,9 +52,9 @@ HINTS = (
 
 @dataclass(frozen=True)
 class Format:
-    """How a table file is written. All of it is public; None is found, or the usual.
+    """The format of a table file. All of it is public; None: detected, or the default.
 
-    separator      of a text file: , ; | or a tab, or their names. None: found; a tab in .tsv files.
+    separator      of a text file: , ; | or a tab, or their names. None: detected; .tsv: a tab.
     decimal        "." or ","; None: a point.
     encoding       of a text file, such as "cp1252" (Windows). None: UTF-8, or UTF-16 where the
                    file begins with its mark.

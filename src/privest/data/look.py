@@ -263,7 +263,7 @@ def _problems(source: Source) -> list[str | None]:
 
 
 def _holds_texts(source: Source, name: str) -> bool:
-    """Whether its type, not the look of its cells, makes a column one of texts."""
+    """Whether a column holds texts by its type, whatever its cells look like."""
     return source.certain and _refusal(source, name, text=False) is not None
 
 

@@ -76,7 +76,7 @@ class Graph:
 
     @classmethod
     def ring(cls, agents: int) -> Graph:
-        """0 – 1 – … – N−1 – 0."""
+        """A ring: 0 – 1 – … – N−1 – 0."""
         i = np.arange(as_count(agents, "agents of a ring", least=3))
         return cls(np.stack([i, (i + 1) % len(i)], axis=1))
 
