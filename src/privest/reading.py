@@ -230,7 +230,7 @@ Field = Callable[[object, str], Any]  # checks a value; the text names it in the
 
 @contextmanager
 def about(what: str) -> Iterator[None]:
-    """Name what an error is about."""
+    """Errors that are raised inside begin with `what`."""
     try:
         yield
     except InvalidInput as error:

@@ -131,13 +131,13 @@ class Release(ReleaseRecord):
         )
 
     def require(self, fingerprint: str, *, series: bool = False) -> None:
-        """Refuse another level; and many series, unless the caller takes them."""
+        """Refuse a release of another level, and many series unless `series`."""
         ReleaseRecord.require(self, fingerprint)
         if self.values.ndim == 3 and not series:
             raise InvalidInput("This release is of many series: one stream is needed here.")
 
     def by_pattern(self) -> Iterator[tuple[Index, Release]]:
-        """Many series: those that miss the same, together; their numbers and their releases."""
+        """Groups of series that miss the same steps: their indices and their releases."""
         if self.missing is None:
             yield np.arange(len(self.values)), self
             return
@@ -255,7 +255,7 @@ def _grid(record: Mapping[str, Any], on_grid: bool) -> float:
 
 
 def _require_shown(values: Array, missing: Flags | None, steps: int) -> None:
-    """Values are there for what is not missing, and for that only.
+    """Refuse a value of a missing step, and a step without a value that is not missing.
 
     How many values belong to each of several steps the level knows, not the release: where flags
     are of steps, unless it is one value each, only their number is compared.

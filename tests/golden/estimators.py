@@ -321,7 +321,7 @@ def record_families():
                 for p in parts]  # fmt: skip
         found = inference.fit_family(lambda rows=rows: rows, family, added, errors=errors)
         made[name] = errors_record(found.errors) | {
-            "estimate": found.value, "dispersion": found.dispersion, "rows": found.rows,
+            "estimate": found.value, "rows": found.rows,
         }  # fmt: skip
     return made
 

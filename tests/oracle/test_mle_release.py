@@ -191,6 +191,8 @@ def test_refusals():
         estimate_release(z[:, :7], model, Additive(Laplace(1.0)))
     with pytest.raises(InvalidInput, match="register"):
         estimate_release(z, model, "laplace")
+    with pytest.raises(InvalidInput, match="state `mechanism`"):
+        estimate_release(z, model)
     hidden = GaussianMechanism(np.diag([1.0, 1.0, 0, 0, 0, 0, 0, 0]), 8)
     with pytest.raises(NotIdentifiable):
         estimate_release(z[:, :2], model, hidden)

@@ -769,7 +769,7 @@ NO_DATA = {
     "collect.SqlStore.__init__": "takes a connection and a plan",
     "collect.estimate": "takes sums of whole numbers; the tests of stores compare them",
     "app.Desk.run": "takes a call", "app.serve": "takes a call that is given the address",
-    "streaming.Trial.source": "takes names and numbers",
+    "streaming.Simulation.source": "takes names and numbers",
     "ledger.Budget.__init__": "takes numbers",
     "reading.counted.<locals>.read": DOCUMENT, "reading.ranged.<locals>.read": DOCUMENT,
     "reading.read_fields": DOCUMENT, "reading.read_flag": DOCUMENT,

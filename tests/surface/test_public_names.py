@@ -28,7 +28,9 @@ NAMES = {
         "Plan", "Section", "Spec", "TableRelease", "Verification", "describe", "read_plan",
         "read_release", "report",
     },
-    "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"},
+    "streaming": {
+        "LedgerOptions", "Privacy", "Simulation", "StreamPlan", "StreamRun", "known_after",
+    },
     "paper": {"Figure", "LABELS", "fig1", "fig2", "fig3", "fig4", "reference"},
     "estimator": {"ClippingCost", "Prediction", "WaldTest", "clipping_cost"},
     "ledger": {
@@ -160,7 +162,7 @@ STATED = {
     "lattice": {"Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly"},
     "privacy": {"Adjacency"},
     "workflow": {"Section"},
-    "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "Trial"},
+    "streaming": {"LedgerOptions", "Privacy", "StreamPlan", "Simulation"},
 }
 
 

@@ -217,7 +217,7 @@ def test_hidden_directions():
     ],
 )
 def test_dependent_or_unequal_noise_is_refused(noise):
-    with pytest.raises(pv.errors.InvalidInput, match="independent noise of one law"):
+    with pytest.raises(pv.errors.InvalidInput, match="independent noise of one distribution"):
         OutputPerturbation(pv.LinearModel(matrix(), noise=noise), 3.0)
 
 

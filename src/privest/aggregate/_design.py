@@ -35,7 +35,7 @@ from privest.release import extra_variance
 NOISE = 1.0 + extra_variance(GRID)  # variance of a released sum, in units of its noise
 FOR_SQUARES = 0.15  # share of μ² for the squares under ε
 FOR_SQUARES_OF_LEVEL = 0.3  # share of c under an exposure
-FREE_SQUARES = 0.8325  # where H is saturated: .8325² ≤ ((1+√5)/2)⁵/16 (curator.md)
+FREE_SQUARES = 0.8325  # where H is saturated: .8325² ≤ ((1+√5)/2)⁵/16
 NARROW = 0.2  # a_j·R²c/4 ≤ .2·b_j: without squares intervals are at most 10 % wider
 NARROWEST, WIDEST = 1e-40, 1e40  # widths of a range beyond which squares leave the doubles
 SAFE = 0.999  # covers the grid of d in `kappa`, and the rounding of squares
@@ -217,7 +217,7 @@ def split(
         )
     if mu is None:
         assert level is not None
-        return _split_exposure(kind, n, limits, level, steps)
+        return _split_exposure(kind, limits, level, steps)
     left = mu - steps
     if left <= 0:
         raise InvalidInput(
@@ -265,7 +265,7 @@ def _numbers(kind: str, n: int) -> int:
     return n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)
 
 
-def _split_exposure(kind: str, n: int, limits: Range, level: float, steps: float) -> Split:
+def _split_exposure(kind: str, limits: Range, level: float, steps: float) -> Split:
     """Two values d·R apart: sums move by √c₁·R·d, squares by at most √(ωc)·R·d·(1 − d/2M)."""
     if kind == "persons":
         raise InvalidInput(
@@ -335,7 +335,7 @@ def squares_scale(design: SumDesign, own: Split, limits: Range, M: float = 0.75)
 
 
 def person_scale(own: Split, n: int, reach: float) -> float:
-    """k of the squares of persons with ‖u_P‖ ≤ r: k‖A − B‖ ≤ √ω·μ, A, B ≥ 0 (curator.md §5)."""
+    """k of the squares of persons with ‖u_P‖ ≤ r: k‖A − B‖ ≤ √ω·μ, A, B ≥ 0."""
     assert own.mu is not None
     return SAFE / (1 + n**2 * 2.0**-52) * math.sqrt(own.share / min(n, 2)) * own.mu / reach**2
 

@@ -156,7 +156,7 @@ def _person_squares(
 ) -> tuple[float, Over, Array]:
     """k, the entries of Σ u_P u_Pᵀ (off the diagonal times √2), u_P = Σ ℓ_i r_i, and their bound.
 
-    ‖A − B‖ ≤ √2·r² for A, B ≥ 0 of norm r² (curator.md §5), r = R·max_P Σ‖ℓ_i‖M_i.
+    ‖A − B‖ ≤ √2·r² for A, B ≥ 0 of norm r², r = R·max_P Σ‖ℓ_i‖M_i.
     """
     assert design.persons is not None
     limits, n = rows.limits, design.rows.n

@@ -40,7 +40,7 @@ FIELD_OF = {
 
 
 def stated(form: Form, table: Table, look: TableLook) -> Spec:
-    """The plan that a form states; all that does not fit is said by field."""
+    """The plan that a form states; what does not fit is an error of its field."""
     errors = Errors()
     roles = _roles(form, look, errors)
     model = _model(form, look, roles, errors)

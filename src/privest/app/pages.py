@@ -44,7 +44,7 @@ class Form:
         return list(dict.fromkeys(self._fields.keys()))
 
     def listed(self, name: str) -> list[str]:
-        """Every value of a field that may be there several times."""
+        """All values of a field that may occur several times."""
         return [self._text(one, name) for one in self._fields.getlist(name)]
 
     def text(self, name: str, default: str | None = None) -> str:
@@ -292,7 +292,7 @@ async def _require_small(request: Request, most: int) -> None:
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """An error of privest: its words, which hold no private value."""
+    """The message of an error of privest, which holds no private value."""
     assert isinstance(error, PrivestError)
     work = desk_of(request).works.get(request.path_params.get("id", ""))
     return _message(request, 422, in_words(error, None if work is None else work.table))

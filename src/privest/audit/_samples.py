@@ -194,7 +194,7 @@ def _endless(
 
 
 def _smooth(asked: _Question) -> Sampled:
-    """The estimate without a look at atoms: by short steps if these are precise, else long ones."""
+    """The estimate for z without atoms: by short steps if these are precise, else by long ones."""
     draw, y, D, rng = asked.draw, asked.y, asked.D, asked.rng
     # The longest step that is taken below, in units.
     most = max(MOST_STEP, LONG * 2 ** (len(LONG_WEIGHTS) - 1))

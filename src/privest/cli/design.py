@@ -79,9 +79,9 @@ def design(plan_file: PlanFile, aim: Aim) -> None:
 
     Rows differ in how much they say about the coefficients. A design gives each a privacy level
     (a larger one reveals more) from its public features and the residual variance of the plan, and
-    proves how far from the best it is at most. The private column decides nothing. All features are
-    held in memory. Without options: what the plan asks for (its standard errors, or its level as
-    the mean of all rows).
+    proves a bound on its distance from the best. The private column decides nothing. All features
+    are held in memory. Without options: what the plan asks for (its standard errors, or its level
+    as the mean of all rows).
 
     Examples:
 

@@ -49,7 +49,7 @@ SIMULATED = "The noise was simulated: for experiments, this is no protected rele
 
 group(PRIVACY)(streaming.Privacy)
 group(OUTPUT, given={"names": ("--from",)})(streaming.Sides)
-group(NOISE, seed={"min": 0})(streaming.Trial)
+group(NOISE, seed={"min": 0})(streaming.Simulation)
 group(LEDGER)(streaming.LedgerOptions)
 group(OUTPUT)(streaming.Output)
 
@@ -180,7 +180,7 @@ class Needs(NamedTuple):
     least: int = 1
 
     def require(self, inputs: Array | None, steps: int) -> None:
-        """A row of inputs for every step, also those ahead."""
+        """Refuse inputs that lack a row for a step, steps of the forecast included."""
         wanted = (steps + self.ahead, self.inputs)
         if inputs is not None and inputs.shape != wanted:
             (rows, columns), (given, width) = wanted, inputs.shape

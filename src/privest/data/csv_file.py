@@ -195,7 +195,7 @@ class CsvSource(FileSource):
 def quote_edges(data: bytes, separator: str) -> Index:
     """Where fields in quotes begin and end, in turn; `data` begins with a row.
 
-    A quote within a field that began without one is a letter.
+    A quote within a field that began without one is an ordinary character.
     """
     if b'"' not in data:
         return np.empty(0, dtype=np.intp)

@@ -52,9 +52,9 @@ HINTS = (
 
 @dataclass(frozen=True)
 class Format:
-    """How a table file is written. All of it is public; None is found, or the usual.
+    """The format of a table file. All of it is public; None: detected, or the default.
 
-    separator      of a text file: , ; | or a tab, or their names. None: found; a tab in .tsv files.
+    separator      of a text file: , ; | or a tab, or their names. None: detected; .tsv: a tab.
     decimal        "." or ","; None: a point.
     encoding       of a text file, such as "cp1252" (Windows). None: UTF-8, or UTF-16 where the
                    file begins with its mark.
@@ -100,7 +100,7 @@ class Format:
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     def of_columns(self, names: Collection[str]) -> Format:
-        """The same without the codes of other columns."""
+        """The same format without the codes of other columns."""
         kept = (one for one in self.missing_codes if _split(one)[0] in (None, *names))
         return replace(self, missing_codes=tuple(kept))
 
@@ -133,13 +133,13 @@ class Format:
 
     @property
     def pattern(self) -> str:
-        """Numbers as they are written."""
+        """The regular expression of a number in this format."""
         point = r"\." if self.plain else ","
         number = rf"(\d+{point}?\d*|{point}\d+)([eE][+-]?\d+)?"
         return rf"^[+-]?({number}|(?i:inf|infinity|nan))$"
 
     def with_point(self, text: str) -> str:
-        """A number with a decimal point; a point where commas are used is none."""
+        """The text with a decimal point; with decimal commas a point makes it no number."""
         if self.plain or text.strip() in MISSING:
             return text
         return text.replace(".", "!").replace(",", ".")
@@ -150,7 +150,7 @@ class Format:
         return float(text) if is_number(text) else math.nan
 
     def not_a_number(self, text: str) -> str:
-        """What to do about a text that is not a number; never the text."""
+        """Advice about a text that is not a number; it never quotes the text."""
         return next(hint for pattern, hint in HINTS if re.match(pattern, text))
 
 

@@ -125,7 +125,7 @@ class TableLook(Record):
 
 
 def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:
-    """The look of a table: a file, a frame, or what else `open_source` takes.
+    """The columns of a table and what is suspicious in them: of a file, a frame or a mapping.
 
     Encoding, separator and decimal mark of a text file are found where `format` does not state
     them, the mark only where it is clear. Memory: a few blocks.
@@ -263,7 +263,7 @@ def _problems(source: Source) -> list[str | None]:
 
 
 def _holds_texts(source: Source, name: str) -> bool:
-    """Whether its type, not the look of its cells, makes a column one of texts."""
+    """Whether a column holds texts by its type, whatever its cells look like."""
     return source.certain and _refusal(source, name, text=False) is not None
 
 

@@ -97,7 +97,7 @@ def _write_csv(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # 
 
 
 def _write_parquet(file: BinaryIO, schema: Any, batches: Iterable[Any]) -> None:  # noqa: ANN401
-    """In row groups of about ROW_GROUP rows."""
+    """A Parquet file in row groups of about ROW_GROUP rows."""
     pa = arrow()
     from pyarrow.parquet import ParquetWriter
 

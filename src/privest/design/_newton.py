@@ -116,7 +116,7 @@ class Atoms:
         return spread * part, square, 2.0 * self.variance * square * part
 
     def blocks(self) -> Iterator[tuple[slice, slice, slice]]:
-        """Rows, atoms and persons of one pass each, with no atom and no person cut."""
+        """Slices of rows, atoms and persons, one pass each; no slice cuts an atom or a person."""
         m, begin = len(self.rows), np.append(self.begin, self.number)
         first = np.append(np.arange(m) if self.first is None else self.first, m)
         edges = first[begin] if len(self.begin) else first
@@ -398,7 +398,7 @@ class System:
         return found if here.budget is None else np.append(found, ds.sum())
 
     def solve(self, r: Array, rho: Array, tau: float, sigma: Array, *, refined: bool) -> Step:
-        """`refined`: what the first solution leaves is solved once more."""
+        """The step; `refined`: with one round of iterative refinement."""
         first = self._once(r, rho, tau, sigma)
         if not refined:
             return first
@@ -482,7 +482,7 @@ class Iterate:
 
     @property
     def price(self) -> float:
-        """ν; 1 where the cost is what is made small."""
+        """ν, the price of the budget; 1 where the cost itself is minimised."""
         return 1.0 if self.budget is None else float(self.pairs["budget"].dual[0])
 
     @property

@@ -12,6 +12,7 @@ so that F² over the largest qᵀx within the budget is a floor (`_certificate`)
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -88,13 +89,11 @@ def schedule(
 
 
 def first_estimate(matrix: Array, usable: Flags) -> int:
-    low, high = -1, len(matrix) - 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        rows = matrix[: middle + 1][usable[: middle + 1]]
-        full = len(rows) > 0 and weighted_roots(rows, [1.0])[0].rank == matrix.shape[1]
-        low, high = (low, middle) if full else (middle, high)
-    return high
+    def full(k: int) -> bool:
+        rows = matrix[: k + 1][usable[: k + 1]]
+        return len(rows) > 0 and weighted_roots(rows, [1.0])[0].rank == matrix.shape[1]
+
+    return bisect_left(range(len(matrix) - 1), True, key=full)
 
 
 def as_worth(estimates: ArrayLike | str, m: int, first: int) -> Array:

@@ -104,7 +104,7 @@ def sample_size(
     level: PrivacyLevel | ArrayLike | None = None, sizes: ArrayLike | None = None,
     theta: ArrayLike | None = None,
 ) -> SampleSize:  # fmt: skip
-    """How many measurements like these reach an accuracy at a level; or the level for each size.
+    """The number of measurements that reaches an accuracy at a level; or the level for each size.
 
         K_j = m var_j/e_j² ;   rows alike, one variance v, one level s:   K = (A₀)_jj (v + 1/s)/e²
 

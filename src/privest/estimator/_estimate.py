@@ -58,7 +58,6 @@ def estimate_release(
     mechanism: object = None,
     *,
     grid: float = 0.0,
-    starts: int | ArrayLike | None = None,
     backend: Backend | str = NUMPY,
 ) -> Estimate:
     """θ̂ = argmax over θ of the density of a release z of y = Hθ + w, w Gaussian (`optEst`).
@@ -67,7 +66,6 @@ def estimate_release(
     mechanism  any of the catalogue, or one `Channel` for all measurements.
     grid       of a real release that is a bare array, 2⁻¹⁰: discrete noise and rounding add 3g²/4
                of the squared scale.
-    starts     as in `maximum_likelihood`.
 
     Channels act on u = Ay + b: AΣAᵀ must be diagonal, unless all noise is Gaussian (generalised
     least squares, any A, S, Σ). With a range the coordinates of Lᵀy are clipped: LᵀΣL must be
@@ -93,6 +91,8 @@ def estimate_release(
     simulated, values = None, release
     if isinstance(release, ReleaseRecord):
         simulated, grid, values = release.simulated, release.grid, release.values
+    if mechanism is None:
+        raise InvalidInput("these values do not say how they were made: state `mechanism`.")
     where = as_backend(backend)
     require_here(values, where, "z")
     z = as_array(where.host(values), "z", ndim=(1, 2))
@@ -105,7 +105,7 @@ def estimate_release(
         noise = 1.0 + extra_variance(grid)
         clipped = estimate_clipped(rows, noise_variance=noise, names=model.names)
         return replace(clipped, simulated=simulated)
-    found = _likeliest(np.atleast_2d(z), model, mechanism, grid, starts, where)
+    found = _likeliest(np.atleast_2d(z), model, mechanism, grid, where)
     found = replace(found, simulated=simulated)
     if z.ndim == 2:
         return found
@@ -118,13 +118,12 @@ def estimate_release(
 
 
 def _likeliest(
-    z: Array, model: LinearModel, mechanism: object, grid: float,
-    starts: int | ArrayLike | None, where: Backend,
-) -> Estimate:  # fmt: skip
+    z: Array, model: LinearModel, mechanism: object, grid: float, where: Backend
+) -> Estimate:
     seen = observation(mechanism, model, grid) if grid else observation(mechanism, model)
     read = seen.read(z)
     found = maximum_likelihood(
-        seen.matrix, read, seen.likelihood, offset=seen.offset, starts=starts, backend=where
+        seen.matrix, read, seen.likelihood, offset=seen.offset, backend=where
     )
     G, n, good = seen.matrix, seen.matrix.shape[1], found.converged
     covariance, bound = np.full((len(read), n, n), np.nan), None
@@ -261,8 +260,8 @@ def _rotated(
 ) -> Observation:
     raise NotIdentifiable(
         f"θ cannot be estimated from {type(mechanism).__name__}: its rotation is uniform and fresh "
-        "for each y, so the law of z depends on y through ‖Ay‖ alone, and one number does not "
-        "show θ (not even its sign). Release with another mechanism."
+        "for each y, so the distribution of z depends on y through ‖Ay‖ alone, and one number "
+        "does not show θ (not even its sign). Release with another mechanism."
     )
 
 

@@ -137,7 +137,7 @@ class PrivateRLS:
         H = self._matrix(rows, len(release.values))
         law = self.noise if noise is None else as_joint(noise)
         steps = Steps(release, self.level, law, noise is not None)
-        with self.whole_or_nothing():
+        with self._whole_or_nothing():
             floor = self._open_triangle(steps, H)
             if not self._add_independent(steps, H):
                 self._add_mixed(steps, H)
@@ -151,7 +151,7 @@ class PrivateRLS:
         self._see(release)
 
     @contextmanager
-    def whole_or_nothing(self) -> Iterator[None]:
+    def _whole_or_nothing(self) -> Iterator[None]:
         """Where the block raises, everything is as it was before."""
         facts = {name: getattr(self, name) for name in FACTS}
         every: tuple[Any, ...] = (self._fit, self._rows, self._open)
@@ -346,15 +346,15 @@ class PrivateRLS:
         of the privacy noise; elsewhere, or without a value to spare, the covariance is NaN.
         """
         errors: dict[str, Any] = {"covariance": np.full_like(self.covariance, np.nan)}
-        if self.one_level is not None and shown > self.parameters:
-            scatter = self.scatter(shown)
+        if self._common_level is not None and shown > self.parameters:
+            scatter = self._scatter(shown)
             errors = unknown_errors(self.covariance / scatter.added, scatter).fields()
         return Estimate(value=self.value, names=tuple(names), simulated=self.simulated, **errors)
 
-    def scatter(self, shown: int) -> Scatter:
+    def _scatter(self, shown: int) -> Scatter:
         """Residuals of the `shown` values at one level, for an estimator made with noise 0."""
-        assert self.one_level is not None
-        added = self.unit_variance / self.one_level
+        assert self._common_level is not None
+        added = self.unit_variance / self._common_level
         return Scatter(self.misfit * added, shown - self.parameters, added)
 
     def doubts(self, shown: int, *, known: bool = True) -> list[str]:
@@ -364,8 +364,8 @@ class PrivateRLS:
             return []
         own = float(self.noise.covariance(self.noise.size or 1).diagonal()[0])
         privacy = 0.0 if known else 1.0  # the part of it in the variance of a whitened row
-        if self.one_level is not None:
-            added = self.unit_variance / self.one_level
+        if self._common_level is not None:
+            added = self.unit_variance / self._common_level
             privacy = added / (own + added)
         if privacy and less_noise_p(self.misfit, freedom, privacy) < DOUBTFUL:
             return [
@@ -381,7 +381,7 @@ class PrivateRLS:
         ]
 
     @property
-    def one_level(self) -> float | None:
+    def _common_level(self) -> float | None:
         """s, where all measurements had one level and one distribution; else None."""
         return self._one_level if self._alike and self._one is not None else None
 

@@ -29,8 +29,8 @@ def as_backend(given: Backend | str, likelihood: Likelihood | None = None) -> Ba
         backend = given
     if backend.remote and likelihood is not None and not likelihood.anywhere:
         raise InvalidInput(
-            f"{type(likelihood).__name__} is written for NumPy's arrays (it asks a law for its "
-            "density): it cannot run on a graphics processor. Leave `backend` out."
+            f"{type(likelihood).__name__} is written for NumPy's arrays (it asks a distribution "
+            "for its density): it cannot run on a graphics processor. Leave `backend` out."
         )
     return backend
 

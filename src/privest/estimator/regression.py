@@ -399,7 +399,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         return ("intercept", *names) if self.fit_intercept else names
 
     def _hidden(self, rls: PrivateRLS) -> NotIdentifiable:
-        """Names the coefficients that the samples do not tell apart."""
+        """The error that names the coefficients that the samples do not identify."""
         names, hidden = list(self._names()), rls.hidden_directions
         if self.fit_intercept:
             names[0] = "the intercept"

@@ -112,7 +112,7 @@ class Ledger:
         return found
 
     def subjects(self) -> list[str]:
-        """Everybody who has an account."""
+        """The subjects that have an account."""
         with self._store.reading():
             return [str(row.subject) for row in self._store.rows("WHERE kind = 'account'")]
 

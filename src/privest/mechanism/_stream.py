@@ -230,7 +230,7 @@ class StreamMechanism:
     def _measurements(
         self, given: Array, sizes: tuple[int, ...], *, finite: bool
     ) -> tuple[Array, Flags | None]:
-        """Measurements with 0 where nothing is shown, and where that is."""
+        """Measurements, 0 where nothing is revealed, and flags of those places."""
         values, absent = split_missing(given, finite=finite)
         flat = values.ravel()
         if absent is None:

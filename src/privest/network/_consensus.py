@@ -307,7 +307,7 @@ class NetworkMean:
             )
 
     def require_kept(self, moved: float, tolerance: float) -> None:
-        """The average moves by rounding only, and never comes back."""
+        """Refuse an average that has moved: rounding alone moves it, and nothing moves it back."""
         if moved > tolerance:
             raise NumericalFailure(
                 f"Rounding has moved the average over the agents by {moved:.2g} standard errors, "

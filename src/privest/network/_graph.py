@@ -76,7 +76,7 @@ class Graph:
 
     @classmethod
     def ring(cls, agents: int) -> Graph:
-        """0 – 1 – … – N−1 – 0."""
+        """A ring: 0 – 1 – … – N−1 – 0."""
         i = np.arange(as_count(agents, "agents of a ring", least=3))
         return cls(np.stack([i, (i + 1) % len(i)], axis=1))
 
@@ -88,7 +88,7 @@ class Graph:
 
     @classmethod
     def grid(cls, rows: int, columns: int) -> Graph:
-        """rows × columns, linked to the neighbours right and below."""
+        """A grid of rows × columns, linked to the neighbours right and below."""
         rows, columns = (as_count(side, "a side of a grid", least=1) for side in (rows, columns))
         at = np.arange(rows * columns).reshape(rows, columns)
         right = np.stack([at[:, :-1].ravel(), at[:, 1:].ravel()], axis=1)

@@ -176,7 +176,7 @@ class Streams:
         return np.asarray(np.trace(self.bound, axis1=-2, axis2=-1))
 
     def measurements(self, count: int) -> Array:
-        """The people's own, the same in every repetition, (count, B, K)."""
+        """The people's own measurements, the same in every repetition, (count, B, K)."""
         return np.broadcast_to(self.split.measurements, (count, *self.split.measurements.shape))
 
     def synthetic(self, count: int, rng: np.random.Generator) -> Array:

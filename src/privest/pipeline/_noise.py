@@ -103,8 +103,8 @@ def law_of(noise: Distribution) -> Law:
     if isinstance(noise, Laplace):
         return "laplace"
     raise NotReleasable(
-        f"release noise of the law {noise!r} is for simulation only: numbers drawn in floating "
-        "point reveal measurements, and exact noise is there for Gaussian and Laplace laws."
+        f"privacy noise {noise!r} is for simulation only: numbers drawn in floating point reveal "
+        "measurements, and exact noise exists for Gaussian and Laplace distributions."
     )
 
 

@@ -291,7 +291,7 @@ class OutputPerturbation:
         if not (self._one_step or self.score.one_root):
             raise NotReleasable(
                 f"the estimating equation can have several roots under {self.law!r}: where two are "
-                "equally good the estimate jumps, and the release shows without bound; to refuse "
+                "equally good the estimate jumps, and the release reveals without bound; to refuse "
                 "such measurements would reveal something about them. score='one_step' is "
                 "continuous in the measurements, at the same loss for many of them."
             )
@@ -327,8 +327,8 @@ class OutputPerturbation:
             return np.asarray(source.add_noise(unit) @ factor.T)
         if not isinstance(source, Generated):
             raise InvalidInput(
-                f"release noise of the law {self.noise!r} is drawn with a numpy Generator only: it "
-                "is there for comparison. Gaussian noise takes any source."
+                f"privacy noise {self.noise!r} is drawn with a numpy Generator only, for "
+                "comparison. Gaussian noise takes any source."
             )
         require_room(unit)
         drawn = self.noise.sample(exact.shape, source.rng)
@@ -370,9 +370,9 @@ class OutputPerturbation:
             if abs(worst) > 0.2 + n / count + 6 * np.sqrt(part * (1 - part) / count):
                 word = "narrower" if worst > 0 else "wider"
                 raise InvalidInput(
-                    f"the residuals are far {word} than the noise law says: its scale is wrong, "
-                    "or its kind. The release noise would be wrong too. Take the law from a "
-                    "reference set."
+                    f"the residuals are far {word} than the noise distribution says: its scale "
+                    "is wrong, or its kind. The privacy noise would be wrong too. Take the "
+                    "distribution from a reference set."
                 )
 
 
@@ -382,8 +382,8 @@ def _one_law(model: LinearModel) -> Distribution:
     noise = model.noise
     if not isinstance(noise, Independent) or noise.size is not None:
         raise InvalidInput(
-            "this release needs independent noise of one law in all measurements; received "
-            f"{noise!r}. Divide measurements and rows of H by known scales first."
+            "this release needs independent noise of one distribution in all measurements; "
+            f"received {noise!r}. Divide measurements and rows of H by known scales first."
         )
     return noise.laws[0]
 

@@ -115,8 +115,8 @@ def finite_loss(own: OutputPerturbation, rng: np.random.Generator, data_sets: in
         used += len(theta)
     if used < 2:
         raise NumericalFailure(
-            f"none of {data_sets} simulated data sets has an estimate: the law and H do not go "
-            "together, or there are too few measurements."
+            f"none of {data_sets} simulated data sets has an estimate: H does not suit the noise "
+            "distribution, or there are too few measurements."
         )
     sampling = own.limit_sampling + gains / used
     total = float(np.sum(loss * (sampling + own.privacy)))

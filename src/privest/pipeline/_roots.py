@@ -90,8 +90,8 @@ def require_converged(found: Roots) -> None:
     which = "" if len(found.theta) == 1 else f" in {int((~found.converged).sum())} trials"
     raise NumericalFailure(
         f"the estimating equation has no proper root{which}: the curvature Σψ'HᵀH is not positive "
-        "or the steps did not converge. There is too little data, or the noise law (its scale, "
-        "its support) does not fit the measurements. Nothing was released."
+        "or the steps did not converge. There is too little data, or the noise distribution "
+        "(its scale, its support) does not fit the measurements. Nothing was released."
     )
 
 

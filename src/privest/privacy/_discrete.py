@@ -25,7 +25,7 @@ def log_delta_of_shift(steps: int, epsilon: float) -> float:
 
     {x ≤ t}: where the likelihood ratio exceeds e^ε. No term is negative, so nothing cancels
     (`_rounding`). Σ p(x) is √(2πσ²) but for e^{−2π²σ²} < 10^−8000000.
-    Source: safe-release.md 4; Canonne, Kamath and Steinke 2020, Theorem 7.
+    Source: Canonne, Kamath and Steinke 2020, Theorem 7.
     """
     if steps == 0:
         return -math.inf
@@ -63,7 +63,7 @@ def epsilon_of_move(steps: Fraction, delta: float) -> float:
 
     if steps == 0 or excess(0.0) <= 0:
         return 0.0
-    # The Gaussian ε of ⌈n + φ⌉ steps is at most 1e-6 too large (safe-release.md 4): a bracket.
+    # The Gaussian ε of ⌈n + φ⌉ steps is at most 1e-6 too large: a bracket.
     start = gdp.epsilon_of(GRID * math.ceil(steps) * (1 + 1e-6), delta) + 1e-12
     high = first_scaled(lambda x: not excess(x) > 0, start)
     low = high * (1 - 1e-5) if excess(high * (1 - 1e-5)) > 0 else 0.0

@@ -31,7 +31,7 @@ class StreamLevel(Convertible):
                                     or a list of matrices whose sizes may change
         StreamLevel(S, U)           U_k (M_{k−1}, m_k), M_k the number of measurements up to step k;
                                     for scalars a list of vectors, or a matrix with U_k in row k
-        StreamLevel(S, lags=W)      step k shows y_k + Σ_j W_j y_{k−j}: U_{k,k−j} = W_jᵀ S_k
+        StreamLevel(S, lags=W)      step k reveals y_k + Σ_j W_j y_{k−j}: U_{k,k−j} = W_jᵀ S_k
 
     S_k = 0: that measurement is never revealed. `form` is "independent" (U = 0), "banded" (U
     reaches back `reach` steps) or "dense". Refuses a U_k outside the range of S_k, naming k.

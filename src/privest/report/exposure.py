@@ -1,6 +1,6 @@
 """The exposure panel: what one person is exposed to, in five sentences and their details.
 
-The same for plan, release, estimate and app. Formulas: `privest.privacy` (`reader`, `attacker`).
+The same for plan, release, estimate and app. Formulas: `privacy.exposures`.
 Guesses are rounded down and rates up: a sentence promises no more than the level does.
 """
 

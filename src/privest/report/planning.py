@@ -264,9 +264,9 @@ def clipping_sentences(plan: Plan) -> list[Sentence]:
 
 
 def _far(rows: int) -> float:
-    """How many residual sd the ends should be away, for a bias of at most 0.1 standard errors.
+    """Distance of the ends in residual sd, for a bias of at most 0.1 standard errors.
 
-    √K·(φ(t) − tΦ(−t)) = 0.1, for normal residuals at one end (curator.md §4).
+    √K·(φ(t) − tΦ(−t)) = 0.1, for normal residuals at one end.
     """
     t = np.linspace(0.0, 10.0, 10_001)
     density = np.exp(-t * t / 2) / math.sqrt(2 * math.pi)

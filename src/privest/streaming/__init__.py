@@ -7,7 +7,7 @@ known_after   how well a measurement can be guessed after its release.
 
 from privest.streaming._choices import Choices as Choices
 from privest.streaming._choices import Columns as Columns
-from privest.streaming._choices import LedgerOptions, Privacy, StreamPlan, Trial
+from privest.streaming._choices import LedgerOptions, Privacy, Simulation, StreamPlan
 from privest.streaming._choices import Output as Output
 from privest.streaming._choices import Promise as Promise
 from privest.streaming._choices import Restart as Restart
@@ -28,4 +28,4 @@ from privest.streaming._sides import NOT_RECORDED as NOT_RECORDED
 from privest.streaming._sides import Owner as Owner
 from privest.streaming._sides import owner_of as owner_of
 
-__all__ = ["LedgerOptions", "Privacy", "StreamPlan", "StreamRun", "Trial", "known_after"]
+__all__ = ["LedgerOptions", "Privacy", "Simulation", "StreamPlan", "StreamRun", "known_after"]

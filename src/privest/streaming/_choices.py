@@ -179,7 +179,7 @@ def read_value(text: str) -> Array | float:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Simulation:
     """Whether this is a simulation, which protects nothing, with or without a seed."""
 
     simulate: bool = False
@@ -276,7 +276,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Choices(Output, LedgerOptions, Trial, Sides):
+class Choices(Output, LedgerOptions, Simulation, Sides):
     """The choices that `privest stream`, `filter` and `identify` share."""
 
     def require_sense(self) -> None:

@@ -135,7 +135,7 @@ class StreamRun:
         self.plan.choices.require_free(f"it may hold releases of these measurements. {again}")
 
     def _notes(self) -> dict[str, Any]:
-        """What an earlier run noted, of the form that `_save` gives it, taken up."""
+        """The notes of an earlier run, from its checkpoint."""
         assert self.checkpoint is not None
         said, path = self.checkpoint.notes, self.checkpoint.path
         changed = [what for what, value in self._same().items() if said.get(what) != value]

@@ -66,7 +66,7 @@ HELD = 1 << 23  # numbers that are kept in memory so that a file is not read aga
 
 @dataclass(frozen=True)
 class LedgerPlace:
-    """The entry of a ledger that a release is; `hash` binds all entries before it too."""
+    """The ledger entry of a release; `hash` binds all entries before it too."""
 
     ledger: str
     subject: str
@@ -107,9 +107,9 @@ def library_of(data: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class HeldTable:
-    """What this process knows of a release beside its header.
+    """What this process knows about a release besides its header.
 
-    library  of the frames that it is shown as.
+    library  that makes its frames: pandas or polars.
     columns  of a table that is held in memory; `text`: the bytes of its file.
     blocks   of the table, while an estimate is made.
     """
@@ -151,7 +151,7 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the coefficients."""
+        """The names of the coefficients."""
         return self.coefficients
 
     @property
@@ -297,7 +297,7 @@ class TableRelease(ReleaseRecord, Terms):
         return np.concatenate([block.z for block in self.blocks()])
 
     def remembered(self) -> TableRelease:
-        """The same; the blocks of a small table are kept, for estimates of many passes."""
+        """The same release, a small table held in memory for estimates of many passes."""
         width = len(self.coefficients) + 1 + len(self.beside)
         if self.sums or self.rows * width > HELD:
             return self

@@ -299,7 +299,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     return make_plan(load_spec(os.fsdecode(path)))
 
 
-def stated_plan(spec: Spec, data: object = None) -> Plan | None:
+def stated_plan(spec: Spec) -> Plan | None:
     """The plan where its levels follow from the specification and its reference alone, else None.
 
     It reads no table, and is enough for a release.
@@ -310,7 +310,7 @@ def stated_plan(spec: Spec, data: object = None) -> Plan | None:
         return None
     known = reference_facts(spec)
     terms = solve(model, privacy, known)
-    return Plan(**terms.terms, spec=spec, found=None, data=data)
+    return Plan(**terms.terms, spec=spec, found=None, data=None)
 
 
 def _planned(spec: Spec, found: Survey, data: object) -> Plan:

@@ -116,7 +116,7 @@ def test_the_estimate_of_a_correlated_release_has_its_covariance(real):
     bound = pv.bound(model, level).covariance
     assert np.abs(fits[0].bound - bound).max() < 1e-9 * np.abs(bound).max()
     if not real:
-        together = estimate_release(z[:10], model, mechanism, starts=0)
+        together = estimate_release(z[:10], model, mechanism)
         for fit, other in zip(fits, together.value):
             assert np.abs((fit.value - other) / fit.standard_error).max() < 1e-5
 

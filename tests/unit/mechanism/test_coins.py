@@ -82,7 +82,7 @@ def test_a_release_that_is_kept_comes_back(tmp_path):
     assert np.array_equal(release(Y, tmp_path / "kept"), first)
     assert np.array_equal(release(1.0 - Y, tmp_path / "kept"), first)  # never refused
     other = FlippedBits(2.0)
-    with pytest.raises(InvalidInput, match="another level, law or range"):
+    with pytest.raises(InvalidInput, match="another level, distribution or range"):
         Kept(tmp_path / "kept").add_noise(lambda: Y, shape=Y.shape, law=other.coin, fingerprint="f")
 
 

@@ -37,13 +37,12 @@ LARGEST = 500.0  # η of a Poisson mean: e^η is still a number
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FamilyFit(Record):
-    """θ̂ of a logistic or Poisson regression; dispersion Σ(z − μ)²/V/(K − n), about 1."""
+    """θ̂ of a logistic or Poisson regression."""
 
     value: Array
     errors: Errors
     rows: int
     steps: int
-    dispersion: float
 
 
 def fit_family(
@@ -80,7 +79,6 @@ def fit_family(
         errors=sums.errors(theta, now, kind),
         rows=now.rows,
         steps=steps,
-        dispersion=now.pearson / (now.rows - len(theta)) if now.rows > len(theta) else 1.0,
     )
 
 
@@ -137,7 +135,6 @@ class _Sums:
     height: float
     gradient: Array
     curvature: Array  # the expected information
-    pearson: float = 0.0
     rows: int = 0
 
 
@@ -185,11 +182,9 @@ class _Passes:
             variance = own + self.law.added
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
                 ratio = weight * np.where(slope > 0, slope / variance, 0.0)
-                pearson = (z - mean) ** 2 / variance
             sums.height += float(weight @ self.law.height(z, eta))
             sums.gradient += (ratio * (z - mean)) @ unit
             sums.curvature += unit.T @ ((ratio * slope)[:, None] * unit)
-            sums.pearson += float(pearson[np.isfinite(pearson)].sum())
             sums.rows += len(z)
         return sums
 

@@ -130,9 +130,9 @@ class Scatter(Record):
         low, high = (ends - self.added).tolist()
         return None if high < 0 else (max(low, 0.0), high)
 
-    def upper(self, confidence: float = UPPER) -> float:
+    def upper(self) -> float:
         """Upper limit of σ² ≥ 0: v̂ is distributed as v·χ²_f/f."""
-        quantile = scipy.special.chdtri(self.freedom, as_confidence(confidence))
+        quantile = scipy.special.chdtri(self.freedom, UPPER)
         return max(float(self.total * self.freedom / quantile) - self.added, 0.0)
 
 

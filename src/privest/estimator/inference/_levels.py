@@ -37,7 +37,7 @@ BELOW = 0.1  # of the least a_k: sums are nearly straight below
 class WeightedSums:
     """Sums for each of m values of σ², with θ̂ = θ₀ + R⁻¹`shift`.
 
-    inverse    (m, n, n): C of the scaled rows HR⁻¹;  `spread`: C·HᵀW²H·C.
+    inverse    (m, n, n): C of the scaled rows HR⁻¹.
     quadratic  (m,) zᵀPz;  `score` (m,) zᵀP²z − tr P.  The restricted log-likelihood is
                −½(`logarithm` + `quadratic`).
     """
@@ -45,7 +45,6 @@ class WeightedSums:
     variances: Array
     inverse: Array
     shift: Array
-    spread: Array
     quadratic: Array
     score: Array
     logarithm: Array
@@ -95,13 +94,11 @@ class Prepared:
         shift = np.einsum("mij,mj->mi", inverse, right)
         crossed = np.einsum("mi,mi->m", shift, second[:, :n, n])
         bent = np.einsum("mi,mij,mj->m", shift, middle, shift)
-        product = inverse @ middle
-        trace = weights - np.trace(product, axis1=1, axis2=2)
+        trace = weights - np.einsum("mij,mji->m", inverse, middle)
         return WeightedSums(
             variances=variances,
             inverse=inverse,
             shift=shift,
-            spread=product @ inverse,
             quadratic=first[:, n, n] - np.einsum("mi,mi->m", shift, right),
             score=second[:, n, n] - 2 * crossed + bent - trace,
             logarithm=logs + np.linalg.slogdet(first[:, :n, :n])[1],

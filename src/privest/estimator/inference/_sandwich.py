@@ -46,14 +46,13 @@ class SecondPass(Record):
     """Sums over the rows once θ̂ and A are known.
 
     meat      the matrix between the two A;  `known`: A·(Σ w_k²·added_k·h_kh_kᵀ)·A.
-    moments   Σe², Σe⁴ of the residuals;  `leverage` the largest l_k.
+    leverage  the largest l_k.
     deciding  (n,): how many rows decide a coefficient, (Σc_k²)²/Σc_k⁴ with c_k = √w_k(Ah_k)_j.
     powers    (3, n): Σb², Σb³, Σb⁴, in units of √A_jj.
     """
 
     meat: Array
     known: Array
-    moments: tuple[float, float]
     leverage: float
     deciding: Array
     powers: Array
@@ -72,7 +71,7 @@ def second_pass(
     n = len(estimate)
     root = np.linalg.cholesky(inverse)
     meat, noise, powers = np.zeros((n, n)), np.zeros((n, n)), np.zeros((3, n))
-    second, fourth, largest, rows = 0.0, 0.0, 0.0, 0
+    largest, rows = 0.0, 0
     influence, scaled = np.zeros((2, n)), (root / standard_errors(inverse)[:, None]).T
     for part in blocks:
         if not len(part.z):
@@ -85,8 +84,6 @@ def second_pass(
         own = turned @ scaled  # c_k/√A_jj, but for w_k
         shares = weight[:, None] * own**2
         influence += shares.sum(axis=0), np.einsum("ij,ij->j", shares, shares)
-        squares = left**2
-        second, fourth = second + float(squares.sum()), fourth + float(squares @ squares)
         rows += len(left)
         noise += part.H.T @ (part.H * (weight**2 * part.added)[:, None])
         if largest <= 1 - ALONE:
@@ -99,7 +96,6 @@ def second_pass(
     return SecondPass(
         meat=meat,
         known=inverse @ noise @ inverse,
-        moments=(second, fourth),
         leverage=largest,
         deciding=influence[0] ** 2 / influence[1],
         powers=powers,

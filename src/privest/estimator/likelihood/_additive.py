@@ -266,6 +266,8 @@ def _(channel: ProbabilisticQuantiser | LaplaceQuantiser, variance: ArrayLike) -
 @likelihood_of.register
 def _(channel: Additive, variance: ArrayLike) -> Likelihood:
     law = channel.law
+    # A table takes 0.2 s for each variance; closed forms take any variances at once. Of Cauchy
+    # noise the table is also 7 times slower, and 1% of searches do not converge.
     if isinstance(law, Gaussian):
         return GaussianLikelihood(variance, noise=law.variance, shift=law.mean)
     if isinstance(law, Laplace):

@@ -146,7 +146,7 @@ class Kept(Source):
         self._require_same(str(arrays["facts"]), values, simulated, shape_of(shown))
         if str(arrays["made"]) != made:
             raise InvalidInput(
-                f"the release in {self.path} was made at another level, law or range: "
+                f"the release in {self.path} was made at another level, distribution or range: "
                 f"{arrays['made']}; now it is {made}. {SPENT}"
             )
         stated = {name: state_array(arrays, name, (32,), "u") for name in ("tag", "readings")}

@@ -35,23 +35,21 @@ def first_derivative(
     return _best(rows, noise)
 
 
-def second_derivative(
-    function: Function, x: Array, step: Array, unit: float = 1.0
-) -> tuple[Array, Array]:
+def second_derivative(function: Function, x: Array, step: Array) -> tuple[Array, Array]:
     """g''(x) and an error bound, from (g(x+h) − 2g(x) + g(x−h))/h² in the same way."""
     h = step * 2.0 ** -np.arange(LEVELS).reshape((-1,) + (1,) * x.ndim)
     above, below = x + h, x - h
     up, middle, down = function(above), function(x), function(below)
     right, left = above - x, x - below
     rows = 2 * ((up - middle) / right - (middle - down) / left) / (right + left)
-    noise = 2 * EPS * (2 * unit + np.abs(up) + 2 * np.abs(middle) + np.abs(down)) / h**2
+    noise = 2 * EPS * (2 + np.abs(up) + 2 * np.abs(middle) + np.abs(down)) / h**2
     # x ± h are rounded: unequal steps leave a part g'·(right − left)/h² that is not in g''.
     noise += EPS * np.abs(x) * np.abs((up - down) / h) / h**2
     return _best(rows, noise)
 
 
 def one_sided_derivative(
-    function: Function, x: Array, step: Array, side: int, unit: float = 1.0
+    function: Function, x: Array, step: Array, side: int
 ) -> tuple[Array, Array]:
     """g'(x+) for side = 1, g'(x−) for side = −1, and an error bound.
 
@@ -61,7 +59,7 @@ def one_sided_derivative(
     there = x + h
     away, here = function(there), function(x)
     rows = (away - here) / (there - x)
-    noise = EPS * (unit + np.abs(away) + np.abs(here) + np.abs(x * rows)) / np.abs(h)
+    noise = EPS * (1 + np.abs(away) + np.abs(here) + np.abs(x * rows)) / np.abs(h)
     return _best(rows, noise)
 
 
