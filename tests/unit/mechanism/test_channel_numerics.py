@@ -185,3 +185,12 @@ def test_next_to_a_vanishing_outcome(distance, step):
     channel = ProbabilisticQuantiser(step, dither="triangular")
     found = information_by_numbers(channel, (3.5 - distance) * step)
     assert found.value * step**2 == pytest.approx(6.0, rel=1e-3)
+
+
+@pytest.mark.parametrize("step", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("dither", ["uniform", "triangular"])
+def test_outcomes_of_a_quantiser_lie_on_its_grid_up_to_a_billionth_of_a_step(step, dither):
+    channel = ProbabilisticQuantiser(step, dither=dither)
+    z = step * (1 + np.array([0.0, 5e-10, 2e-9]))
+    on_the_grid = np.isfinite(channel.log_density(z, 0.8 * step))
+    assert on_the_grid.tolist() == [True, True, False]

@@ -119,6 +119,19 @@ def test_a_state_goes_on(make):
     assert np.array_equal(one.add_noise(Y), two.add_noise(Y))
 
 
+def test_a_state_is_refused_where_no_generator_has_it():
+    """PCG64 has 128 bits: 2¹²⁸ − 1 is a state, 2¹²⁸ is none."""
+    own = Generated(np.random.default_rng(1))
+    for largest, taken in ((2**128 - 1, True), (2**128, False)):
+        state = own.state() | {"state": own.state()["state"] | {"state": largest}}
+        if taken:
+            own.restore(state)
+            assert own.state() == state
+        else:
+            with pytest.raises(InvalidInput, match="state of a generator"):
+                own.restore(state)
+
+
 def test_what_is_no_source():
     for bad in (None, 3, np.random):
         with pytest.raises(InvalidInput, match=r"numpy\.random\.Generator"):
