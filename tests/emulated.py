@@ -1,9 +1,10 @@
 """Other systems, emulated in this process before privest is imported: `EMULATE=windows pytest …`.
 
 windows  `fcntl`, owners, links and some calls of POSIX are absent; locks are those of `msvcrt`; an
-         open file can be neither moved nor deleted; a rename is never over another file; temporary
-         files are in the user's own folder.
-browser  as Pyodide has it: no `fcntl`, no threads, no processes, `sys.platform` is "emscripten".
+         open file can be neither moved nor deleted; a rename is never over another file; numbers of
+         disks have 64 bits and those of files 128; temporary files are in the user's own folder.
+browser  as Pyodide has it: no `fcntl`, `lzma`, `sqlite3` or `ssl`, no threads, no processes,
+         `sys.platform` is "emscripten".
 """
 
 import asyncio  # noqa: F401 - what needs the names that go is imported before
@@ -11,6 +12,7 @@ import errno
 import fcntl
 import multiprocessing.pool  # noqa: F401
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -32,12 +34,14 @@ def emulate(system):
         os.replace = _closed(os.replace)
         os.unlink = os.remove = _closed(os.unlink)
         os.rename = _never_over(_closed(os.rename))
+        os.stat, os.lstat, os.fstat = map(_long_numbers, (os.stat, os.lstat, os.fstat))
+        shutil._use_fd_functions = False
     else:
         import numpy  # noqa: F401 - they look at the platform when they are built, not when they run
         import scipy.optimize
         import scipy.stats  # noqa: F401
 
-        sys.modules["msvcrt"] = None
+        sys.modules |= dict.fromkeys(["msvcrt", "lzma", "sqlite3", "ssl"])
         sys.platform = "emscripten"
         threading.Thread.start = subprocess.Popen.__init__ = _impossible
     sys.modules["fcntl"] = None
@@ -56,6 +60,16 @@ def _msvcrt():
             raise PermissionError(errno.EACCES, "Permission denied") from None
 
     return types.SimpleNamespace(locking=locking, LK_NBLCK=2)
+
+
+def _long_numbers(call):
+    def stat(*path, **options):
+        found = call(*path, **options)
+        named = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
+        mode, inode, device, *others = found
+        return os.stat_result((mode, inode + 2**127, device + 2**63, *others), named)
+
+    return stat
 
 
 def _is_open(path):
