@@ -96,7 +96,7 @@ def examples():
     texts = [
         block
         for path in [*pages, ROOT / "README.md"]
-        for block in re.findall(r"^```python\n(.*?)^```", path.read_text(), re.DOTALL | re.MULTILINE)
+        for block in re.findall(r"(?ms)^```python\n(.*?)^```", path.read_text())
     ]
     shown = [*ROOT.glob("docs/gallery/*/*.py"), *ROOT.glob("examples/*.py")]
     texts += [path.read_text() for path in shown]
