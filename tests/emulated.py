@@ -25,6 +25,9 @@ ABSENT = {
 }
 
 
+AFTER_TEN = ("st_atime", "st_mtime", "st_ctime", "st_bl", "st_rdev")  # not items of a stat_result
+
+
 def emulate(system):
     for name in ABSENT[system]:
         delattr(os, name)
@@ -65,9 +68,9 @@ def _msvcrt():
 def _long_numbers(call):
     def stat(*path, **options):
         found = call(*path, **options)
-        named = {name: getattr(found, name) for name in dir(found) if name.startswith("st_")}
         mode, inode, device, *others = found
-        return os.stat_result((mode, inode + 2**127, device + 2**63, *others), named)
+        more = {name: getattr(found, name) for name in dir(found) if name.startswith(AFTER_TEN)}
+        return os.stat_result((mode, inode + 2**127, device + 2**63, *others), more)
 
     return stat
 
