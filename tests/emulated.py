@@ -1,8 +1,8 @@
 """Other systems, emulated in this process before privest is imported: `EMULATE=windows pytest …`.
 
 windows  `fcntl`, owners, links and some calls of POSIX are absent; locks are those of `msvcrt`; an
-         open file can be neither moved nor deleted; a rename is never over another file; temporary
-         files are in the user's own folder.
+         open file can be neither moved nor deleted; a rename is never over another file; numbers of
+         disks have 64 bits and those of files 128; temporary files are in the user's own folder.
 browser  as Pyodide has it: no `fcntl`, no threads, no processes, `sys.platform` is "emscripten",
          and none of the modules that it leaves out.
 """
@@ -12,6 +12,7 @@ import errno
 import fcntl
 import multiprocessing.pool  # noqa: F401
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,13 @@ ABSENT = {
     "windows": ["O_NOFOLLOW", "fchmod", "fork", "geteuid", "link", "pread", "pwrite"],
     "browser": ["O_NOFOLLOW", "fork", "geteuid", "link"],
 }
-NO_MODULES = ["grp", "msvcrt", "pwd", "resource", "ssl", "syslog", "termios"]  # of Pyodide 314
+# Before its version 314 Pyodide has no lzma and sqlite3 either, unless they are loaded.
+NO_MODULES = [
+    "grp", "lzma", "msvcrt", "pwd", "resource", "sqlite3", "ssl", "syslog", "termios",
+]  # fmt: skip
+
+
+AFTER_TEN = ("st_atime", "st_mtime", "st_ctime", "st_bl", "st_rdev")  # not items of a stat_result
 
 
 def emulate(system):
@@ -34,6 +41,8 @@ def emulate(system):
         os.replace = _closed(os.replace)
         os.unlink = os.remove = _closed(os.unlink)
         os.rename = _never_over(_closed(os.rename))
+        os.stat, os.lstat, os.fstat = map(_long_numbers, (os.stat, os.lstat, os.fstat))
+        shutil._use_fd_functions = False
     else:
         import numpy  # noqa: F401 - they look at the platform when they are built, not when they run
         import scipy.optimize
@@ -58,6 +67,16 @@ def _msvcrt():
             raise PermissionError(errno.EACCES, "Permission denied") from None
 
     return types.SimpleNamespace(locking=locking, LK_NBLCK=2)
+
+
+def _long_numbers(call):
+    def stat(*path, **options):
+        found = call(*path, **options)
+        mode, inode, device, *others = found
+        more = {name: getattr(found, name) for name in dir(found) if name.startswith(AFTER_TEN)}
+        return os.stat_result((mode, inode + 2**127, device + 2**63, *others), more)
+
+    return stat
 
 
 def _is_open(path):

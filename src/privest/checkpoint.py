@@ -17,7 +17,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -117,7 +116,7 @@ class Checkpoint:
         self.notes: dict[str, Any] = {}
         self._started = False
         self._steps = 0  # of the mechanism, in the file
-        self._lock = _locked(self.path.with_name(self.path.name + ".lock"))
+        self._lock: int | None = _locked(self.path.with_name(self.path.name + ".lock"))
         self._owner, self._open = os.getpid(), True
 
     # --- the two moves ----------------------------------------------------------------------
@@ -300,10 +299,8 @@ def _write(path: Path, header: Mapping[str, Any], arrays: Mapping[str, AnyArray]
         file.write(buffer.getbuffer())
 
 
-def _locked(path: Path) -> int | None:
+def _locked(path: Path) -> int:
     """A lock that the system lets go of when the process ends, however it ends."""
-    if sys.platform == "win32":
-        return None  # no such locks there
     try:
         return claimed(path)
     except InvalidInput as error:

@@ -1,8 +1,8 @@
 """Files that are there whole or not at all; locks; what differs between operating systems.
 
-Checked on Linux. Windows has its own locks, no owners or modes (a ledger stays in its user's own
-folder) and moves no open file. A browser (Pyodide) has one process and no disk, so it never
-releases.
+Checked on Linux. Windows has its own locks, no owners or modes (a file of its owner alone stays in
+that user's own folder) and moves no open file. A browser (Pyodide) has one process and no disk, so
+it never releases.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ ORDINARY = 0o666  # less the user's umask
 OWNER_ONLY = 0o600
 STOPS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 HAS_OWNERS = hasattr(os, "geteuid")  # files have an owner and a mode; else Windows
+IN_BROWSER = sys.platform == "emscripten"
 FAR = 1 << 30  # Windows locks bytes: one beyond all that is written, so that others can read
 
 
 def require_disk() -> None:
     """Refuse a protected release in a browser, whose disk ends with the page."""
-    if sys.platform == "emscripten":
+    if IN_BROWSER:
         raise NotReleasable(
             "a release needs a disk that survives a crash, and this Python runs in a browser: "
             "simulate here, and release on a computer."
@@ -118,6 +119,11 @@ def atomic_file(
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise InvalidInput(f"{path} cannot be written: it is a folder or a device, not a file.")
+    if permissions == OWNER_ONLY and not is_in_own_folder(target):
+        raise InvalidInput(
+            f"{path} may be open to other users: files have no modes here. Keep it in your own "
+            f"folder, {Path.home()}."
+        )
     part = beside or target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     with stopped_by_exception():
         descriptor = _begun(part, target, replace=beside is not None)

@@ -90,20 +90,28 @@ def test_few_names_at_the_top():
 
 @pytest.fixture(scope="module")
 def examples():
-    """All code that users are shown: pages, gallery, examples, doctests; nothing generated."""
+    """All code that users are shown: blocks of pages, gallery, examples, doctests; no prose."""
     kinds = ("tutorials", "howto", "explanation", "decide")
-    shown = [path for kind in kinds for path in ROOT.glob(f"docs/{kind}/*.md")]
-    shown += [*ROOT.glob("docs/gallery/*/*.py"), *ROOT.glob("examples/*.py"), ROOT / "README.md"]
-    texts = [path.read_text() for path in shown]
+    pages = [path for kind in kinds for path in ROOT.glob(f"docs/{kind}/*.md")]
+    texts = [
+        block
+        for path in [*pages, ROOT / "README.md"]
+        for block in re.findall(r"(?ms)^```python\n(.*?)^```", path.read_text())
+    ]
+    shown = [*ROOT.glob("docs/gallery/*/*.py"), *ROOT.glob("examples/*.py")]
+    texts += [path.read_text() for path in shown]
     for path in ROOT.glob("src/privest/**/*.py"):
-        texts += re.findall(r">>> .*", path.read_text())
+        texts += re.findall(r"(?:>>>|\.\.\.) .*", path.read_text())
     return "\n".join(texts)
 
 
+OTHERS = {pv.Bound, pv.ledger.Account, pv.dynamics.Family, pv.mechanism.Mechanism}
+
+
 def is_result(found):
-    """What calls return or raise: the example is that of the call."""
+    """What calls return or raise, or what others derive from: the example is theirs."""
     return inspect.isclass(found) and (
-        issubclass(found, Exception) or dataclasses.is_dataclass(found)
+        issubclass(found, Exception) or dataclasses.is_dataclass(found) or found in OTHERS
     )
 
 

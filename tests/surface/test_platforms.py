@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-DIFFERS = r"\b(fcntl|msvcrt|O_NOFOLLOW|geteuid|getuid|fchmod|fork|os\.link|pread|pwrite|st_uid)\b"
+DIFFERS = r"\b(fcntl|msvcrt|O_NOFOLLOW|geteuid|getuid|fchmod|fork|os\.link|pread|pwrite|st_uid"
+DIFFERS += r"|os\.chmod|umask|SIGHUP|sys\.platform|os\.name)\b"
 BROWSER = """
 import os, sys
 sys.path.insert(0, "tests")
@@ -76,18 +77,30 @@ import privest as pv
 folder = pathlib.Path(sys.argv[1])
 os.environ["HOME"] = str(folder / "me")
 pv.Ledger(folder / "me" / "ledger.db").account("a", budget=1.0)
-try:
-    pv.Ledger(folder / "all" / "ledger.db")
-except pv.errors.LedgerError as refused:
-    print(refused)
+for elsewhere in (
+    lambda: pv.Ledger(folder / "all" / "ledger.db"),
+    lambda: pv.Checkpoint(folder / "stream.ckpt", estimator=pv.PrivateRLS(1.0, 1, 1.0)).save(),
+):
+    try:
+        elsewhere()
+    except pv.errors.PrivestError as refused:
+        print(refused)
+with pv.Checkpoint(folder / "me" / "stream.ckpt"):
+    try:
+        pv.Checkpoint(folder / "me" / "stream.ckpt")
+    except pv.errors.CheckpointError as refused:
+        print(refused)
 """
 
 
-def test_a_ledger_on_an_emulated_windows_stays_in_the_users_folder(tmp_path):
+def test_private_files_on_an_emulated_windows_stay_in_the_users_folder(tmp_path):
     (tmp_path / "me").mkdir()
-    done = run("-c", ELSEWHERE, tmp_path, PRIVEST_STATE_HOME=str(tmp_path / "marks"))
+    done = run("-c", ELSEWHERE, tmp_path, PRIVEST_STATE_HOME=str(tmp_path / "me" / "marks"))
     assert done.returncode == 0, done.stderr
-    assert "may be open to other users" in done.stdout
+    ledger, checkpoint, second = done.stdout.splitlines()
+    assert "all may be open to other users" in ledger
+    assert "stream.ckpt may be open to other users" in checkpoint
+    assert "is being written by another process" in second  # locks work there
     assert (tmp_path / "me" / "ledger.db").exists()
     assert not list(tmp_path.glob("all/*"))
 

@@ -227,7 +227,19 @@ def test_errors_are_one_tree():
 
 
 def test_version_is_that_of_the_package():
-    assert f'version = "{pv.__version__}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    for name, stated in (
+        ("pyproject.toml", f'version = "{pv.__version__}"'),
+        ("CITATION.cff", f"version: {pv.__version__}"),
+        ("packaging/conda/recipe.yaml", f"version: {pv.__version__}"),
+    ):
+        assert f"{stated}\n" in (ROOT / name).read_text(encoding="utf-8"), name
+
+
+def test_the_recipe_needs_what_the_package_needs():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    recipe = (ROOT / "packaging/conda/recipe.yaml").read_text(encoding="utf-8")
+    for stated in [*project["dependencies"], *project["optional-dependencies"]["cli"]]:
+        assert f"- {stated.replace('>=', ' >=')}\n" in recipe
 
 
 def test_no_package_imports_a_private_module_of_another():

@@ -80,6 +80,7 @@ class Device:
     """
 
     plan: CollectionPlan
+    device: str
     level: str
 
     def __init__(

@@ -73,6 +73,10 @@ DECODER = msgspec.json.Decoder(Body)
 class Problem(Exception):
     """A request that is refused: status, what is wrong, seconds to wait."""
 
+    status: int
+    title: str
+    wait: int
+
     def __init__(self, status: int, title: str, wait: int = 0) -> None:
         super().__init__(title)
         self.status, self.title, self.wait = status, title, wait
@@ -154,6 +158,12 @@ class Collector:
     """
 
     plan: CollectionPlan
+    store: SqlStore
+    tokens: Tokens | None
+    registry: Any
+    counted: Any
+    refused: Any
+    seconds: Any
 
     def __init__(
         self, store: SqlStore, tokens: Tokens | None = None, *, most_waiting: int = MOST_WAITING

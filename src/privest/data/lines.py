@@ -7,11 +7,11 @@ import csv
 import gzip
 import io
 import itertools
-import lzma
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +23,7 @@ from privest.data.format import SEPARATORS, Format
 from privest.errors import InvalidInput
 from privest.reading import parse_json, text_lines
 
-UNPACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
+UNPACKED = {".gz": "gzip", ".xz": "lzma"}  # lzma is not in every Python
 MARKS = {  # the longer first: UTF-32 begins as UTF-16 does
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -44,15 +44,17 @@ def encoding_of(start: bytes) -> str:
 def opened(path: Path, name: str) -> Iterator[BinaryIO]:
     """The bytes of a file, unpacked; `name` begins the messages."""
     prefix = f"{name}: " if name else ""
-    opener: Any = UNPACKED.get(path.suffix.lower(), open)
     try:
-        file = opener(path, "rb")
+        opener: Any = import_module(UNPACKED.get(path.suffix.lower(), "io"))
+        file = opener.open(path, "rb")
+    except ImportError as missing:
+        raise InvalidInput(f"{prefix}this Python does not unpack it: {missing}.") from None
     except OSError as error:
         raise InvalidInput(f"{prefix}it cannot be read: {error.strerror}.") from None
     with file:
         try:
             yield file
-        except (lzma.LZMAError, EOFError, gzip.BadGzipFile, zlib.error):
+        except (getattr(opener, "LZMAError", EOFError), EOFError, gzip.BadGzipFile, zlib.error):
             raise InvalidInput(f"{prefix}it is damaged, or not what its name says.") from None
 
 

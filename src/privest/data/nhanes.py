@@ -44,6 +44,9 @@ def load_nhanes(folder: str | os.PathLike[str] | None = None) -> Table:
     `folder` has the CDC's tables DEMO_G, BMX_G and TRIGLY_G as .xpt, .csv or .csv.xz; without one
     they are downloaded from a public copy and checked. Age 80 means 80 or more, income 5 means 5
     times the poverty guideline or more.
+
+    >>> load_nhanes("cdc").features.shape  # doctest: +SKIP
+    (2704, 4)
     """
     columns = _merged(_files(fetch_tables() if folder is None else Path(folder)))
     female, income = columns["RIAGENDR"] == FEMALE, columns["INDFMPIR"]

@@ -122,6 +122,12 @@ def local_bound(
     Local, not a floor for all estimates: where errors are as large as the bends of f and h, a
     biased one may fall below it. Along the true states of private data it would itself be private:
     use a nominal trajectory.
+
+    >>> steep = NonlinearStateSpace(
+    ...     lambda x: 0.5 * x, lambda x: x**2, Q=1.0, R=1.0, mean0=[2.0], cov0=1.0)
+    >>> bound = local_bound(steep, 1.0, [[2.0]])  # slope 4: 1/(1 + 4²/(1 + 1))
+    >>> bound.standard_error.round(6).tolist()
+    [[0.333333]]
     """
     path = as_array(states, "the trajectory", ndim=2)
     return state_bound(_require_nonlinear(system).linearised(path, inputs=inputs), level, len(path))

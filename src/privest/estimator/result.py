@@ -253,8 +253,9 @@ class Estimate(Estimated, Record):
 
     def compare(self, smaller: Estimate) -> WaldTest:
         """Test of a smaller model of the same release: are the coefficients that it lacks all 0?"""
-        absent = [name for name in self.names if name not in smaller.names]
-        if not absent or not set(smaller.names) < set(self.names):
+        own = smaller.names if isinstance(smaller, Estimate) else ()
+        absent = [name for name in self.names if name not in own]
+        if not own or not set(own) < set(self.names):
             raise InvalidInput(
                 "a smaller model has some of these coefficients, and no others: "
                 f"{', '.join(self.names)}."

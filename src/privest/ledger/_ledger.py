@@ -8,11 +8,10 @@ import hmac
 import json
 import os
 import secrets
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from privest.arrays import as_count
 from privest.errors import InvalidInput, LedgerError, PrivestError
@@ -42,6 +41,9 @@ from privest.ledger._store import (
     damaged,
     unpacked,
 )
+
+if TYPE_CHECKING:
+    import sqlite3
 
 BUSY = 30.0  # seconds to wait for other writers
 FORMAT = "privest ledger export 1"

@@ -18,7 +18,7 @@ from pathlib import Path
 from privest.errors import InvalidInput, LedgerError
 from privest.files import OWNER_ONLY, atomic_file, lock
 from privest.ledger._store import Row, Store, body_of, create, damaged
-from privest.reading import parse_json, read_count, read_fields, read_text
+from privest.reading import counted, parse_json, read_fields, read_text
 
 SLOT = 1024
 BINARY = getattr(os, "O_BINARY", 0)  # Windows would translate ends of lines
@@ -42,7 +42,7 @@ class Mark:
 
 
 SCHEMA = {
-    name: read_text if kind == "str" else read_count
+    name: read_text if kind == "str" else counted(-(2**63), 2**128)  # of a device or file: any
     for name, kind in Mark.__annotations__.items()
 }  # fmt: skip
 

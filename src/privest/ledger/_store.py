@@ -12,7 +12,6 @@ import json
 import os
 import re
 import secrets
-import sqlite3
 import stat
 import threading
 import time
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from privest.arrays import Array, Flags
 from privest.errors import InvalidInput, LedgerError, PrivestError
 from privest.files import (
+    IN_BROWSER,
     OWNER_ONLY,
     is_in_own_folder,
     is_open_to_others,
@@ -38,6 +38,12 @@ from privest.files import (
 from privest.ledger._budget import Budget, Cost
 from privest.reading import parse_json
 from privest.records import Record, plain
+
+try:
+    import sqlite3
+except ImportError:  # in a browser, where no ledger is made
+    if not IN_BROWSER:
+        raise
 
 APPLICATION, VERSION = 0x70764C67, 1  # "pvLg"
 FIRST = "0" * 64  # what the first entry follows

@@ -268,6 +268,13 @@ class TimeVarying:
 
     Every agent converges to the average (Olshevsky and Tsitsiklis 2009; with loss: with probability
     one).
+
+    >>> import privest as pv
+    >>> links = TimeVarying([Graph([(0, 1)], agents=3), Graph([(1, 2)], agents=3)])
+    >>> sensor, rng = pv.network.Sensor(np.ones((3, 1)), 1.0, 1e6), np.random.default_rng(0)
+    >>> sent = sensor.simulate([1.0, 2.0, 6.0], rng)
+    >>> pv.network.average(sent, links).estimates.round(2).ravel().tolist()
+    [3.0, 3.0, 3.0]
     """
 
     agents: int

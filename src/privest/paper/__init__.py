@@ -3,6 +3,14 @@
 fig1 … fig4   `fig:ppcr`, `fig:pprls-non-syms`, `fig:pprls-syms`, `fig:ml`: each returns a `Figure`.
 reference     `algo:recursive_PI`, `algo:recursive_PPCR`, `algo:PP_RLS`, literally.
 LABELS        the name in privest of every label of the paper.
+
+>>> import numpy as np
+>>> LABELS["thm:crbound"]
+'bound'
+>>> one, none = np.eye(1), np.zeros((0, 1))
+>>> steps = [reference.Step(one, one, one, none), reference.Step(one, one, one, 0 * one)]
+>>> [step.PI.item() for step in reference.recursive_information(steps)]  # 1/(1 + 1) a measurement
+[0.5, 1.0]
 """
 
 from privest.paper import reference

@@ -15,7 +15,7 @@ WORDS: dict[str, str] = {
     "found_of": "Findings: {target}",
     "errors": "How the standard errors were made",
     "errors_of": "How the standard errors were made: {target}",
-    "asked": "In the units of the file",
+    "asked": "Means and tests",
     "cost": "What privacy cost",
     "limits": "Limits of the promise",
     "origin": "Which release this is",
@@ -134,11 +134,11 @@ WORDS: dict[str, str] = {
     "sums_variance": "The squares show a residual variance of about {variance:near}.",
     "sums_explained": "The features explain about {share:percent} of the variance (R²).",
     "wald": (
-        "Wald test that {names:and} are all 0: F({first:count}, {second:count}) = "
+        "Wald test of {names:and} against 0: F({first:count}, {second:count}) = "
         "{statistic:near}, p = {p:p}."
     ),
     "wald_many": (
-        "Wald test that {names:and} are all 0: χ²/{first:count} = {statistic:near}, p = {p:p}."
+        "Wald test of {names:and} against 0: χ²/{first:count} = {statistic:near}, p = {p:p}."
     ),
     "sums_silent": "Noisy sums show no residuals, no outliers and no share of clipped values.",
     "sums_exposure": "Sums and squares together carry at most {exposure:level} of Fisher "

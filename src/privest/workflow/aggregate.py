@@ -56,6 +56,7 @@ NO_ROOT = (
 )
 FEWEST = 10  # rows of a category, below which sums show the features of its members
 NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
+COVARIANCE = "covariance"
 LARGEST = 1e50  # of a published number: products of six are doubles
 METHODS = {
     "none": "noisy sums; the widest errors that the range allows",
@@ -256,21 +257,22 @@ def _published(
     centre: Array | None,
 ) -> Published:  # fmt: skip
     """What leaves of a column: a function of the released sums and of H."""
-    family, n = plan.model.family, design.rows.n
+    family, n, shown = plan.model.family, design.rows.n, dict[str, Array]()
     moved = np.zeros(n) if centre is None else centre
     if family != "gaussian":
         theta, variance = np.full(n, np.nan), np.full(n, np.inf)
         with contextlib.suppress(NotIdentifiable):  # it leaves, and is charged, without a root too
             theta, covariance = solve_scores(design, drawn.sums, own.level, family)
-            variance = np.diagonal(covariance).copy()
+            variance, shown = np.diagonal(covariance).copy(), {COVARIANCE: covariance}
         freedom, kind = np.full(n, np.inf), SCORES
     else:
         theta, kind = drawn.estimate + moved, own.kind
         variance, freedom = drawn.chosen()
-    shown: dict[str, Array] = {}
-    if plan.privacy.publish != "estimates":
+    if plan.privacy.publish == "estimates":
+        shown = {}
+    else:
         sums = drawn.sums + math.sqrt(own.level) * design.sums.cross @ moved
-        shown = {"sums": sums, "cross": design.sums.cross, "gram": design.sums.gram}
+        shown |= {"sums": sums, "cross": design.sums.cross, "gram": design.sums.gram}
         shown |= {} if drawn.squares is None else {"squares": drawn.squares}
     return Published(
         column.target, kind, own.level, theta, variance, freedom,
@@ -308,7 +310,8 @@ class Published:
     level     c₁, the Fisher information of the sums about one value.
     estimate  θ̂; NaN, with infinite variance, where score equations have no root.
     freedom   of Student's t; infinite where normal.
-    matrix    with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ.
+    matrix    with publish = "matrix": z and t as they were drawn, B = Σ ℓxᵀ and Σ ℓℓᵀ; of score
+              equations the covariance of θ̂ too.
     """
 
     target: str
@@ -324,8 +327,8 @@ class Published:
     @property
     def covariance(self) -> Array:
         """(n, n) of θ̂; NaN beside the diagonal where the matrix was not published."""
-        if "covariance" in self.matrix:
-            return np.asarray(self.matrix["covariance"])
+        if COVARIANCE in self.matrix:
+            return np.asarray(self.matrix[COVARIANCE])
         if self.matrix and self.kind != SCORES:
             cross, gram = self.matrix["cross"], self.matrix["gram"]
             return sum_covariance(cross, gram, self.level, self.variance)
@@ -368,7 +371,7 @@ class Published:
         freedom = np.full(len(places), float(self.freedom.min()))
         return replace(
             self, estimate=estimate, variance=np.diagonal(covariance).copy(), freedom=freedom,
-            matrix={"covariance": covariance},
+            matrix={COVARIANCE: covariance},
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
@@ -397,6 +400,9 @@ class Published:
         good = ((self.variance > 0) & (self.freedom >= 1)).all()
         if not (good and (known or (none and self.kind == SCORES))):
             raise InvalidInput("sums: variances are above 0, and degrees of freedom at least 1.")
+        own = self.matrix.get(COVARIANCE)
+        if own is not None and not (self.kind == SCORES and (np.diag(own) == self.variance).all()):
+            raise InvalidInput("sums: the covariance is not that of these variances.")
 
 
 def _any(given: object, name: str) -> Any:  # noqa: ANN401 - checked later
@@ -411,11 +417,12 @@ FIELDS: dict[str, Any] = {
 
 
 def _matrix(given: object, n: int) -> dict[str, Array]:
-    shapes = {"sums": (n,), "squares": None, "cross": (n, n), "gram": (n, n)}
+    shapes = {"sums": (n,), "squares": None, **dict.fromkeys(("cross", "gram", COVARIANCE), (n, n))}
     if given == {}:
         return {}
-    if not isinstance(given, Mapping) or not set(shapes) - {"squares"} <= set(given) <= set(shapes):
-        raise InvalidInput("sums: matrix holds sums, squares, cross and gram.")
+    least = set(shapes) - {"squares", COVARIANCE}
+    if not isinstance(given, Mapping) or not least <= set(given) <= set(shapes):
+        raise InvalidInput("sums: matrix holds sums, squares, cross, gram and covariance.")
     found = {name: _numbers(value, shapes[name], name) for name, value in given.items()}
     if not _estimable(**found):
         raise InvalidInput("sums: the matrix is not one that coefficients follow from.")
@@ -432,10 +439,12 @@ def _numbers(given: object, shape: tuple[int, ...] | None, name: str) -> Array:
     return found
 
 
-def _estimable(sums: Array, cross: Array, gram: Array, squares: Array | None = None) -> bool:
+def _estimable(sums: Array, cross: Array, gram: Array, **more: Array) -> bool:
     """Whether numbers are of a usual size, B is regular and Σ ℓℓᵀ positive definite."""
-    whole = (sums, cross, gram, sums if squares is None else squares)
-    if not all((np.abs(x) < LARGEST).all() for x in whole):
+    if not all((np.abs(x) < LARGEST).all() for x in (sums, cross, gram, *more.values())):
+        return False
+    own = more.get(COVARIANCE)
+    if own is not None and not (np.allclose(own, own.T) and np.linalg.eigvalsh(own)[0] > 0):
         return False
     size = np.linalg.norm(cross, axis=0)
     if not (size > 1 / LARGEST).all() or not np.linalg.eigvalsh(gram)[0] > 1 / LARGEST:

@@ -500,7 +500,14 @@ def document_path(table: Path) -> Path:
 
 
 def read_release(path: str | Path) -> TableRelease:
-    """A release from its table and the header beside it, which must belong together."""
+    """A release from its table and the header beside it, which must belong together.
+
+    >>> import tempfile, privest as pv
+    >>> path = tempfile.mkdtemp() + "/z.json"
+    >>> plan = pv.plan("diabetes", "s5 ~ age", epsilon=3.0, range=(3.0, 6.5))
+    >>> read_release(plan.simulate(path, rng=1).path).column.target
+    's5'
+    """
     table = Path(path)
     if table.name.endswith(tuple(f"{ending}.json" for ending in TABLES)):
         raise InvalidInput(f"{table} is the header; name the table, {table.with_suffix('')}.")

@@ -295,7 +295,14 @@ def make_plan(spec: Spec, data: object = None) -> Plan:
 
 
 def read_plan(path: str | os.PathLike[str]) -> Plan:
-    """The plan of a plan file."""
+    """The plan of a plan file.
+
+    >>> import tempfile, privest as pv
+    >>> path = tempfile.mkdtemp() + "/plan.toml"
+    >>> pv.plan("diabetes", "s5 ~ age", epsilon=3.0, range=(3.0, 6.5)).save(path)
+    >>> read_plan(path).names
+    ('intercept', 'age')
+    """
     return make_plan(load_spec(os.fsdecode(path)))
 
 

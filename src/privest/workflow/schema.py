@@ -55,7 +55,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "freedom": "Degrees of freedom of Student's t; null for normal intervals.",
         "residual_variance": "As the squares show it, approximate; may be left out.",
         "r_squared": "Share of the variance that the features explain; may be left out.",
-        "matrix": "Noisy sums, squares and their weights, where they are published.",
+        "matrix": "Noisy sums, squares, weights, a covariance, where they are published.",
     },
 }  # fmt: skip
 

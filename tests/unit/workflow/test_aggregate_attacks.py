@@ -292,7 +292,8 @@ def test_a_document_without_a_field_is_refused(signed, tmp_path):
         ("cross", np.zeros((4, 4))), ("cross", np.ones((4, 4))), ("cross", np.full((4, 4), 1e308)),
         ("gram", np.zeros((4, 4))), ("gram", -np.eye(4)), ("gram", 1e-320 * np.eye(4)),
         ("sums", np.full(4, 1e308)), ("squares", np.array([1e308])),
-        ("sums", np.array([10**400, 0, 0, 0])),
+        ("sums", np.array([10**400, 0, 0, 0])), ("covariance", np.eye(4)),
+        ("covariance", np.ones((4, 4))), ("covariance", np.eye(3)),
     ],
     ids=lambda given: given if isinstance(given, str) else "",
 )  # fmt: skip

@@ -170,7 +170,7 @@ def test_the_wald_test_of_the_command_line(tmp_path):
     made = ("--simulate", "--seed", 1, "--publish", "matrix", "--output", tmp_path / "z.json")
     called("release", tmp_path / "p.toml", *made)
     done = called("estimate", tmp_path / "z.json", "--wald", "a,b")
-    assert "Wald test that a and b are all 0: F(2, " in done.stdout, done.stderr
+    assert "Wald test of a and b against 0: F(2, " in done.stdout, done.stderr
     told = json.loads(called("estimate", tmp_path / "z.json", "--wald", "a,b", "--json").stdout)
     tested = pv.estimate(tmp_path / "z.json").wald_test(["a", "b"])
     assert told["wald"] == tested.to_dict()
