@@ -194,3 +194,18 @@ def test_outcomes_of_a_quantiser_lie_on_its_grid_up_to_a_billionth_of_a_step(ste
     z = step * (1 + np.array([0.0, 5e-10, 2e-9]))
     on_the_grid = np.isfinite(channel.log_density(z, 0.8 * step))
     assert on_the_grid.tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("size", [1e-4, 0.5])
+@pytest.mark.parametrize(("power", "expected"), [(1.5, math.inf), (2.0, 4.0)])
+def test_an_outcome_that_vanishes_slower_than_quadratically_shows_everything(size, power, expected):
+    """P(z = 1) = c|u|^q: its part of I(u), cq²|u|^(q − 2), has no limit at 0 for q < 2."""
+
+    def log_density(z, u):
+        mass = size * np.abs(u) ** power
+        with np.errstate(divide="ignore"):
+            return np.where(z == 1, np.log(mass), np.log1p(-mass))
+
+    channel = Channel.from_functions(log_density=log_density, outcomes=[0.0, 1.0])
+    found = information_by_numbers(channel, 0.0)
+    assert found.value == pytest.approx(expected * size, rel=1e-3)
