@@ -46,7 +46,7 @@ class Client:
     def start(self):
         command = [
             sys.executable, "-m", "privest", "contribute", self.url, f"{self.name}.csv",
-            "--target", "load", "--device", self.name, "--budget", "1",
+            "--target", "load", "--features", "hour", "--device", self.name, "--budget", "1",
             "--ledger", f"{self.name}.db",
         ]  # fmt: skip
         self.process = subprocess.Popen(

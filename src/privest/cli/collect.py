@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,7 +24,7 @@ from privest.files import atomic_write
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from privest.collect import Device, SqlStore
+    from privest.collect import CollectionPlan, Device, SqlStore
     from privest.collect.server import Collector
 
 NEEDED = ("starlette", "uvicorn", "msgspec", "prometheus_client", "aiomqtt")
@@ -100,7 +100,7 @@ def collect(
         token, line = new_token(add_device, budget)
         with tokens.open("a", encoding="utf-8") as file:
             file.write(line)
-        console.print(shown(f"Token of {add_device}; it is shown once:"))
+        console.print(shown(f"Token of {add_device}, for a file on that device; it is shown once:"))
         typer.echo(token)
         return
     if merge is not None or check or course is not None:
@@ -109,24 +109,19 @@ def collect(
         return
     if (tokens is None) != open_to_all:
         raise InvalidInput("state the file of tokens, or that the collector is open to all.")
+    if key is not None and certificate is None:
+        raise InvalidInput("state the certificate of this key.")
     known = None if tokens is None else Tokens.load(tokens)
     collector = Collector(open_store(store, plan), known)
-    served = make_app(collector)
     config = uvicorn.Config(
-        _with_mqtt(served, collector, mqtt), host=host, port=port, log_level="warning",
+        _with_mqtt(make_app(collector), collector, mqtt), host=host, port=port, log_level="warning",
         access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=5,
         ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
     scheme = "http" if certificate is None else "https"
     console.print(shown(f"Collecting at {scheme}://{host}:{port}/  plan {plan.hash}"))
-    for name, level in plan.levels.items():
-        epsilon = plan.statement(name).epsilon
-        console.print(
-            shown(
-                f"Level {name}: s = {level:g}; for one measurement anywhere in the range, "
-                f"epsilon = {epsilon:.3g} at delta = {plan.delta:g}."
-            )
-        )
+    for name in plan.levels:
+        console.print(shown(_promise(plan, name)))
     try:
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run()
@@ -134,6 +129,19 @@ def collect(
         note(f"{plural(reports, 'report')} of {plural(devices, 'device')} in {store}.")
     finally:
         collector.close()
+
+
+def _promise(plan: CollectionPlan, level: str) -> str:
+    """What a level of a plan amounts to."""
+    low, high = plan.range
+    said = (
+        f"Level {level}, s = {plan.levels[level]:g}: for one measurement anywhere in the range "
+        f"{low:g} to {high:g}, epsilon = {plan.statement(level).epsilon:.3g} at delta = "
+        f"{plan.delta:g}, however much an attacker knows."
+    )
+    if plan.steps == 1:
+        return said
+    return f"{said} For all {plan.steps:,} of a device, epsilon = {plan.epsilon_of_all(level):.3g}."
 
 
 def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -> None:
@@ -198,6 +206,7 @@ def contribute(
     device: str,
     budget: float,
     ledger: Path = Path("privest-device.db"),
+    features: str | None = None,
     plan_hash: str | None = None,
     level: str | None = None,
     token_file: Path | None = None,
@@ -210,7 +219,7 @@ def contribute(
 
     Example:
 
-    privest contribute https://meter.example day.csv --target load --device meter-17 --budget 1
+    privest contribute https://c.example m1.csv --target load --features hour --device m1 --budget 1
 
     Options:
     target NAME      Column of the private measurements.
@@ -218,35 +227,47 @@ def contribute(
     budget S         The highest privacy level that this device accepts for one measurement. A plan
                      that asks for more is refused.
     ledger FILE      Ledger of this device; its outbox lies beside it.
-    plan_hash HASH   Accept this plan only.
+    features NAMES   Public columns that may leave this device as they are, with commas between.
+    plan_hash HASH   Accept this plan only, and the features that it names.
     level NAME       Level of the plan. Left out: the lowest.
     token_file FILE  File with the token that the collector gave to this device.
     """
-    from privest.collect.device import Device
+    from privest.collect.device import BATCH, Device
     from privest.reading import read_document
 
     token = None if token_file is None else read_document(token_file).strip()
-    console = to_stderr()
     with Device(
         url, device, ledger, budget=budget, plan=plan_hash, level=level, token=token, sleep=_wait
     ) as own:
-        said = own.plan.statement(own.level).epsilon
-        console.print(
-            shown(
-                f"Level {own.level}: for one measurement anywhere in the range "
-                f"{own.plan.range[0]:g} to {own.plan.range[1]:g}, epsilon = {said:.3g} at delta = "
-                f"{own.plan.delta:g}, however much an attacker knows."
-            )
-        )
-        drawn = _put_all(own, source, target)
+        _require_features(own.plan, features, target, known=plan_hash is not None)
+        to_stderr().print(shown(_promise(own.plan, own.level)))
+        drawn = sent = 0
         try:
-            sent = own.flush()
+            for new in _put_all(own, source, target):
+                drawn += new
+                if drawn % BATCH == 0 and new:
+                    sent += own.flush()
+            sent += own.flush()
         except CollectorSilent:
             note(f"{plural(drawn, 'measurement')} protected; {own.waiting} wait in the outbox.")
             raise
         note(f"{plural(drawn, 'measurement')} protected, {plural(sent, 'report')} answered.")
         if own.refused:
-            note(f"{own.refused} reports were refused: another report of the same step was there.")
+            raise InvalidInput(
+                f"{plural(own.refused, 'report')} did not count: the collector has others of these "
+                "steps, from a lost outbox or another device of this name."
+            )
+
+
+def _require_features(plan: CollectionPlan, named: str | None, target: str, known: bool) -> None:
+    """Features leave as they are, so the owner names them, or the plan, and not the collector."""
+    allowed = [one.strip() for one in (named or "").split(",")]
+    for one in plan.features:
+        if one == target or not (known or one in allowed):
+            raise InvalidInput(
+                f"the collector asks for the column {one!r}, which would leave unprotected. If it "
+                "is public, name it among the features."
+            )
 
 
 def _wait(seconds: float) -> None:
@@ -254,8 +275,8 @@ def _wait(seconds: float) -> None:
     time.sleep(seconds)
 
 
-def _put_all(own: Device, source: str, target: str) -> int:
-    drawn = 0
+def _put_all(own: Device, source: str, target: str) -> Iterator[bool]:
+    """Put all rows into the outbox, and tell of each whether it is new."""
     with open_lines(source) as lines:
         records, names = csv_records(lines)
         wanted = [*own.plan.features, target]
@@ -267,5 +288,4 @@ def _put_all(own: Device, source: str, target: str) -> int:
                 *features, value = (number(record[name]) for name in wanted)
             except (KeyError, ValueError):
                 raise InvalidInput(f"line {line}: a cell is no number.") from None
-            drawn += own.put(value, features, step=step)
-    return drawn
+            yield own.put(value, features, step=step)

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 BATCH = 100  # reports in one request
 LONGEST_WAIT = 30.0  # seconds between two tries
+# One process at a time has the outbox: the lock goes with the process.
+SETTINGS = "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = FULL", "BEGIN EXCLUSIVE", "END"
 TABLES = (
     "CREATE TABLE IF NOT EXISTS own (plan TEXT NOT NULL, device TEXT NOT NULL, salt TEXT NOT NULL)",
     "CREATE TABLE IF NOT EXISTS outbox (step INTEGER PRIMARY KEY, level TEXT NOT NULL, "
@@ -110,10 +112,14 @@ class Device:
         self._account = self._ledger.account(self.device)
         self._account.open(budget)
         self._key = self.plan.hash[:16]
-        self._box = sqlite3.connect(f"{ledger}.outbox", isolation_level=None, timeout=30.0)
-        self._box.execute("PRAGMA synchronous = FULL")
-        for statement in TABLES:
-            self._box.execute(statement)
+        self._box = sqlite3.connect(f"{ledger}.outbox", isolation_level=None, timeout=2.0)
+        try:
+            for statement in (*SETTINGS, *TABLES):
+                self._box.execute(statement)
+        except sqlite3.OperationalError:
+            raise InvalidInput(
+                "the outbox beside this ledger is in use: close the other device or process."
+            ) from None
         self._salt = self._own_salt()
         self._recover()
 
@@ -138,10 +144,15 @@ class Device:
         """
         rows = self._box.execute("SELECT step, features FROM outbox WHERE z IS NULL").fetchall()
         for step, features in rows:
-            if self._account.entry_at(step, self._key) is None:
-                self._box.execute("DELETE FROM outbox WHERE step = ?", (step,))
-            else:
+            if not self._dropped(step):
                 self._draw(step, features, 0.0)  # the ledger's numbers: y is not used
+
+    def _dropped(self, step: int) -> bool:
+        """Whether a step was not charged, so that it revealed nothing: it leaves the outbox."""
+        if self._account.entry_at(step, self._key) is not None:
+            return False
+        self._box.execute("DELETE FROM outbox WHERE step = ?", (step,))
+        return True
 
     @property
     def steps(self) -> int:
@@ -181,7 +192,11 @@ class Device:
                 raise InvalidInput(f"step {at} was released with other features.")
             return False
         self._box.execute("INSERT INTO outbox VALUES (?, ?, ?, NULL, NULL)", (at, self.level, text))
-        self._draw(at, text, value)
+        try:
+            self._draw(at, text, value)
+        except Exception:  # the budget is spent, for example
+            self._dropped(at)
+            raise
         return True
 
     def _draw(self, step: int, features: str, value: float) -> None:
@@ -209,7 +224,7 @@ class Device:
         sent = 0
         while rows := self._box.execute(
             "SELECT step, level, features, z FROM outbox WHERE answer IS NULL "
-            f"ORDER BY step LIMIT {BATCH}"
+            f"AND z IS NOT NULL ORDER BY step LIMIT {BATCH}"
         ).fetchall():
             reports = [self._report(*row) for row in rows]
             body = {"plan": self.plan.hash, "reports": reports}

@@ -11,7 +11,10 @@ it counts once. The broker's list of users decides who may publish.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import platform
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -46,7 +49,9 @@ def broker_of(url: str) -> dict[str, Any]:
 async def listen(collector: Collector, url: str) -> None:
     """Take reports from a broker until it is cancelled; a broker that goes away is waited for."""
     root, plan = f"privest/{collector.plan.name}", json.dumps(collector.plan.to_dict())
-    name, broker = f"collector-{collector.plan.hash[:16]}", broker_of(url)
+    own = f"{platform.node()} {Path(collector.store.address).absolute()} {collector.plan.hash}"
+    name = f"collector-{hashlib.sha256(own.encode()).hexdigest()[:16]}"
+    broker = broker_of(url)
     while True:
         try:  # the broker keeps what comes while the collector is away
             async with aiomqtt.Client(**broker, identifier=name, clean_session=False) as client:

@@ -26,7 +26,7 @@ from privest.arrays import AnyArray
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.mechanism import StreamMechanism
-from privest.privacy import Statement, StreamLevel
+from privest.privacy import Statement, StreamLevel, gdp
 from privest.reading import (
     counted,
     parse_toml,
@@ -44,6 +44,7 @@ LARGEST = 2**26  # of every whole number in a report
 GRIDS = {"grid": GRID, "feature_grid": FEATURE_GRID}
 CHUNK = 1024  # rows whose sums of products fit into 64 bits
 MOST_SDS = 40.0  # of privacy noise: beyond it a report is damaged (chance below 1e-340)
+MOST_DELTA = 1e-3  # a larger one lets a mechanism reveal some measurements whole
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -120,8 +121,8 @@ class CollectionPlan:
             raise InvalidInput("features are named once each.")
         if not (self.residual_variance > 0 and math.isfinite(self.residual_variance)):
             raise InvalidInput("residual_variance must be a positive number.")
-        if not 0 < self.delta < 1:
-            raise InvalidInput("delta must be between 0 and 1.")
+        if not 0 < self.delta <= MOST_DELTA:
+            raise InvalidInput(f"delta must be above 0 and at most {MOST_DELTA:g}.")
         most = {}
         for name, level in self.levels.items():
             as_name(name, "the name of a level")
@@ -145,8 +146,9 @@ class CollectionPlan:
         """Plain values, as `/plan` sends them, with the grids of z and of features."""
         return {
             "name": self.name, "features": list(self.features), "intercept": self.intercept,
-            "range": list(self.range), "residual_variance": self.residual_variance,
-            "levels": dict(sorted(self.levels.items())), "steps": self.steps, "delta": self.delta,
+            "range": [float(end) for end in self.range], "steps": self.steps,
+            "residual_variance": float(self.residual_variance), "delta": float(self.delta),
+            "levels": {name: float(level) for name, level in sorted(self.levels.items())},
         } | GRIDS  # fmt: skip
 
     @classmethod
@@ -197,6 +199,12 @@ class CollectionPlan:
     def statement(self, level: str) -> Statement:
         """(ε, δ) of one measurement, over the whole range."""
         return self.mechanism(level).statement(delta=self.delta)
+
+    def epsilon_of_all(self, level: str) -> float:
+        """ε of all measurements that a device may release: if each of them may change."""
+        mu = self.statement(level).mu
+        assert mu is not None
+        return gdp.epsilon_of(mu * math.sqrt(self.steps), self.delta)
 
     def require(self, report: Report) -> None:
         """Refuse a report that no device makes by this plan."""

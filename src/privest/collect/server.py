@@ -22,7 +22,7 @@ import msgspec
 import prometheus_client as prometheus
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -34,6 +34,7 @@ from privest.reading import read_document
 
 STATIC = Path(__file__).with_name("static")
 MOST_BYTES = 1 << 20  # of one request
+LONGEST_BODY = 30.0  # seconds until a body has arrived
 MOST_REPORTS = 1000  # in one request
 MOST_WAITING = 10_000  # reports in the queue
 GROUP = 2000  # reports in one transaction
@@ -205,26 +206,31 @@ class Collector:
 
     async def answers_by_device(self, body: bytes) -> list[tuple[str, str]]:
         """The answers to a body of no request, as JSON by device; a problem goes to all of them."""
-        reports: list[Report] = []
+        sent: Sequence[Sent] = ()
         try:
+            sent = self.decoded(body).reports
             reports = self.read(body)
             answers = await self.submit(reports)
         except (Problem, InvalidInput) as error:
             status = getattr(error, "status", 422)
             self.note_refusal(status)
             text = json.dumps({"title": str(error), "status": status})
-            return [(device, text) for device in sorted({one.device for one in reports})]
+            return [(device, text) for device in sorted({one.device for one in sent})]
         by_device: dict[str, list[dict[str, object]]] = {}
         for report, answer in zip(reports, answers):
             by_device.setdefault(report.device, []).append(_said(report, answer))
         return [(one, json.dumps({"answers": said})) for one, said in by_device.items()]
 
-    def read(self, body: bytes) -> list[Report]:
-        """The reports of a body."""
+    def decoded(self, body: bytes) -> Body:
+        """A body, of whatever plan."""
         try:
-            sent = DECODER.decode(body)
+            return DECODER.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise Problem(400, "the body is no report of this plan") from None
+
+    def read(self, body: bytes) -> list[Report]:
+        """The reports of a body of this plan."""
+        sent = self.decoded(body)
         if sent.plan != self.plan.hash:
             raise Problem(422, "these reports are of another plan: fetch /plan")
         return [one.report() for one in sent.reports]
@@ -241,10 +247,10 @@ class Collector:
             try:
                 with self.seconds.time():
                     answers = await self.on_store(self.store.add, reports)
-            except Exception as error:  # a full disk, a database that went away: nobody gets a 2xx
+            except Problem as error:  # nobody gets a 2xx
                 for _, future in group:
                     if not future.done():
-                        future.set_exception(Problem(503, type(error).__name__, wait=5))
+                        future.set_exception(Problem(error.status, error.title, error.wait))
             else:
                 for answer in answers:
                     self.counted.labels(answer.name.lower()).inc()
@@ -256,8 +262,11 @@ class Collector:
                 self._waiting -= size
 
     async def on_store(self, work: Callable[..., Any], *given: object) -> Any:  # noqa: ANN401
-        """Run a call of the store in its thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+        """Run a call of the store in its thread; 503: a full disk, a database that went away."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work, *given)
+        except Exception as error:
+            raise Problem(503, f"the store does not answer ({type(error).__name__})", 5) from None
 
     async def state(self) -> dict[str, Any]:
         """State of the live page, at most half a second old; it holds no measurement."""
@@ -299,7 +308,8 @@ class Collector:
         assert own.classical is not None
         least, classical = own.bound.diagonal() ** 0.5, own.classical.diagonal() ** 0.5
         return shown | {
-            "residual_ratio": found.residual_ratio, "note": "",
+            "note": "",
+            "residual_ratio": None if math.isnan(found.residual_ratio) else found.residual_ratio,
             "parameters": [
                 {"name": name, "value": float(value), "se": float(error), "bound": float(limit),
                  "classical": float(plain), "low": float(low), "high": float(high)}
@@ -359,16 +369,17 @@ def make_app(collector: Collector) -> Starlette:
         return StreamingResponse(lines(), media_type="text/event-stream")
 
     def problem(_: Request, error: Exception) -> Response:
-        status, title, wait = 500, "an error that nobody foresaw", 0
+        status, title, headers = 500, "an error that nobody foresaw", {}
         if isinstance(error, Problem):
-            status, title, wait = error.status, error.title, error.wait
+            status, title = error.status, error.title
+            headers = {"retry-after": str(error.wait)} if error.wait else {}
+            headers |= {"www-authenticate": "Bearer"} if status == 401 else {}
         elif isinstance(error, HTTPException):
-            status, title = error.status_code, error.detail
+            status, title, headers = error.status_code, error.detail, dict(error.headers or {})
         elif isinstance(error, PrivestError):
             status, title = 422, str(error)
         collector.note_refusal(status)
         body = {"type": "about:blank", "title": title, "status": status}
-        headers = {"retry-after": str(wait)} if wait else {}
         return JSONResponse(body, status, headers, media_type="application/problem+json")
 
     @contextlib.asynccontextmanager
@@ -408,9 +419,13 @@ def _file(name: str) -> Callable[[Request], Any]:
 async def _body(request: Request) -> bytes:
     """The body of a request, of at most MOST_BYTES."""
     parts, size = [], 0
-    async for part in request.stream():
-        size += len(part)
-        if size > MOST_BYTES:
-            raise Problem(413, f"a request has at most {MOST_BYTES} bytes")
-        parts.append(part)
+    try:
+        async with asyncio.timeout(LONGEST_BODY):
+            async for part in request.stream():
+                size += len(part)
+                if size > MOST_BYTES:
+                    raise Problem(413, f"a request has at most {MOST_BYTES} bytes")
+                parts.append(part)
+    except (TimeoutError, ClientDisconnect):
+        raise Problem(408, "the body did not arrive") from None
     return b"".join(parts)

@@ -72,7 +72,7 @@ class SqlStore:
     def __init__(
         self, connect: Callable[[], Any], plan: CollectionPlan, *, address: str, postgres: bool
     ) -> None:
-        self._connect, self._connection = connect, connect()
+        self._connect, self._connection, self._inside = connect, connect(), False
         self.plan, self.address, self._postgres, self.known = plan, address, postgres, 0
         try:
             self._begin()
@@ -81,7 +81,7 @@ class SqlStore:
             row = self._run("SELECT hash FROM plan").fetchone()
             if row is None:
                 self._run("INSERT INTO plan VALUES (?, ?)", plan.hash, json.dumps(plan.to_dict()))
-            self._run("COMMIT")
+            self._end("COMMIT")
             if row is not None and row[0] != plan.hash:
                 raise InvalidInput("this store holds reports of another plan: use a new one.")
         except BaseException:
@@ -91,22 +91,30 @@ class SqlStore:
     def _run(self, statement: str, *values: object) -> Any:  # noqa: ANN401 - a cursor
         if self._postgres:
             statement = statement.replace("?", "%s")
-            if self._connection.closed:  # the database went away: is it back?
+            if self._connection.closed and not self._inside:  # did the database come back?
                 self._connection = self._connect()
         return self._connection.execute(statement, values)
 
     def _begin(self) -> None:
-        """Begin a transaction that alone may write."""
+        """Begin a transaction that alone may write, on one connection to its end."""
         self._run("BEGIN" if self._postgres else "BEGIN IMMEDIATE")
+        self._inside = True
         if self._postgres:
             self._run("SELECT pg_advisory_xact_lock(5327)")
+
+    def _end(self, word: str) -> None:
+        """COMMIT or ROLLBACK."""
+        try:
+            self._run(word)
+        finally:
+            self._inside = False
 
     def add(self, reports: Sequence[Report]) -> list[Answer]:
         """Write reports of this plan that are new, and add them to the sums: all or none."""
         for report in reports:
             self.plan.require(report)
-        self._begin()
         try:
+            self._begin()
             new: list[Report] = []
             stored: dict[str, bytes] = {}
             for part in _parts(iter(reports), ROWS):
@@ -120,10 +128,10 @@ class SqlStore:
                     "ON CONFLICT (level) DO UPDATE SET body = excluded.body",
                     level, sums.to_text(),
                 )  # fmt: skip
-            self._run("COMMIT")
+            self._end("COMMIT")
         except BaseException:
             with contextlib.suppress(Exception):  # what went wrong before is told
-                self._run("ROLLBACK")
+                self._end("ROLLBACK")
             raise
         answers = [_answer(report, stored.get(report.id)) for report in reports]
         self.known += answers.count(Answer.ACCEPTED) - len(new)
@@ -170,6 +178,15 @@ class SqlStore:
             after = rows[-1][0]
             for _, name, device, step, level, features, z in rows:
                 yield Report(name, device, step, level, from_words(features), z)
+
+    def snapshot(self) -> tuple[int, dict[str, Sums]]:
+        """The number of the last report and the sums at one moment, while others write."""
+        self._run("BEGIN ISOLATION LEVEL REPEATABLE READ" if self._postgres else "BEGIN")
+        self._inside = True
+        try:
+            return self.last(), self.sums()
+        finally:
+            self._end("COMMIT")
 
     def last(self) -> int:
         """The number of the last report; 0: there is none."""
@@ -249,18 +266,19 @@ def replay(store: SqlStore, tasks: int = 1) -> bool:
 
     tasks  into how many parts the reports are split; Dask computes them where there are several.
     """
+    last, sums = store.snapshot()
     if tasks == 1:
-        return sums_of(store.plan, store.reports()) == store.sums()
+        return sums_of(store.plan, store.reports(to=last)) == sums
     try:
         import dask
     except ImportError:
         raise MissingDependency("a replay in parts needs the extra 'dask'.") from None
     if not (tasks > 1 and Path(store.address).is_file() | store.address.startswith("postgres")):
         raise InvalidInput("a replay in parts takes two tasks or more, and a store on disk.")
-    last, part = store.last(), dask.delayed(_sums_between)
+    part = dask.delayed(_sums_between)
     ends = [last * k // tasks for k in range(tasks + 1)]
     jobs = [part(store.address, store.plan, *two) for two in pairwise(ends)]
-    return total(dask.compute(*jobs)) == store.sums()
+    return total(dask.compute(*jobs)) == sums
 
 
 def _sums_between(address: str, plan: CollectionPlan, after: int, to: int) -> dict[str, Sums]:

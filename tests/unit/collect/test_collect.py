@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import norm
 
 import privest as pv
 from privest.collect import (
@@ -66,13 +67,28 @@ def test_a_plan_from_toml_with_an_epsilon(tmp_path):
         {"range": [1, 0]}, {"range": [0, math.inf]}, {"range": [0]}, {"levels": {}}, {"levels": []},
         {"levels": {"a b": 1}}, {"levels": {"a": 0}}, {"levels": {"a": -1}}, {"steps": 0},
         {"features": ["a", "a"]}, {"features": "a"}, {"residual_variance": 0}, {"delta": 1},
-        {"name": ""}, {"extra": 1}, {"grid": 1.0}, {"feature_grid": 1},
+        {"delta": 2e-3}, {"name": ""}, {"extra": 1}, {"grid": 1.0}, {"feature_grid": 1},
         {"levels": {"a": 1e12}}, {"features": [], "intercept": False},
     ],
 )  # fmt: skip
 def test_wrong_plans_are_refused(wrong):
     with pytest.raises(InvalidInput):
         plan(**wrong)
+
+
+def test_whole_numbers_and_floats_are_the_same_plan():
+    whole = CollectionPlan("m", ("h",), (0, 2), 1, {"low": 1}, 5)
+    floats = CollectionPlan("m", ("h",), (0.0, 2.0), 1.0, {"low": 1.0}, 5)
+    assert whole.hash == floats.hash == CollectionPlan.from_dict(whole.to_dict()).hash
+
+
+def test_epsilon_of_all_measurements_is_that_of_their_sum():
+    """n releases of μ-GDP are √n·μ-GDP: against δ(ε) by the normal distribution."""
+    made = plan(steps=24)
+    mu, epsilon = made.statement("low").mu * math.sqrt(24), made.epsilon_of_all("low")
+    delta = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
+    assert delta == pytest.approx(made.delta, rel=1e-6)
+    assert epsilon > made.statement("low").epsilon
 
 
 # --- sums -----------------------------------------------------------------------------------------
@@ -243,6 +259,38 @@ def test_a_replay_in_parts_by_dask(tmp_path, tasks):
         replay(store, tasks)
 
 
+def test_a_replay_beside_a_collector_that_goes_on(tmp_path, monkeypatch):
+    """Reports that arrive while the sums are computed again are in neither."""
+    made = plan()
+    with open_store(tmp_path / "c.db", made) as store, open_store(tmp_path / "c.db", made) as live:
+        store.add([report(k, step=k) for k in range(50)])
+        read = type(store).reports
+
+        def reports(self, *given, **options):
+            live.add([report(60, step=60)])
+            return read(self, *given, **options)
+
+        monkeypatch.setattr(type(store), "reports", reports)
+        assert replay(store)
+        assert store.count() == (51, 1)
+
+
+def test_intervals_cover(tmp_path):
+    """95% intervals of θ from devices that simulate: 400 collections, five standard errors."""
+    made, rng = plan(), np.random.default_rng(3)
+    hours = np.arange(64) / 64
+    H, covered = np.column_stack([np.ones(64), hours]), np.zeros(2)
+    for _ in range(400):
+        y = H @ [0.5, 0.8] + 0.2 * rng.standard_normal(64)
+        low = made.mechanism("low").simulate(y, rng)
+        z = np.rint(np.asarray(low.values) * 1024).astype(int)
+        sums = Sums(3)
+        sums.add([made.row(report(0, hour=h, z=int(one))) for h, one in zip(hours, z)])
+        (a, b) = estimate(made, {"low": sums}).estimate.interval().T
+        covered += (a <= [0.5, 0.8]) & (b >= [0.5, 0.8])
+    assert np.all(np.abs(covered / 400 - 0.95) < 5 * math.sqrt(0.95 * 0.05 / 400))
+
+
 def test_too_few_measurements_are_said():
     with pytest.raises(NotIdentifiable, match="0 measurements"):
         estimate(plan(), {})
@@ -345,6 +393,29 @@ def test_other_features_and_other_outboxes_are_refused(tmp_path):
         device(tmp_path, Collecting(plan(steps=7)))
 
 
+def test_an_outbox_is_of_one_process_at_a_time(tmp_path):
+    line = Collecting(plan())
+    with device(tmp_path, line), pytest.raises(InvalidInput, match="in use"):
+        device(tmp_path, line)
+    with device(tmp_path, line) as own:
+        assert own.contribute(1.0, [0.5])
+
+
+def test_a_lost_outbox_draws_nothing_again(tmp_path):
+    """The ledger has what was drawn: it is sent again, and refused where it was counted."""
+    line = Collecting(plan())
+    with device(tmp_path, line) as own:
+        own.contribute(1.0, [0.5])
+    (tmp_path / "m1.db.outbox").unlink()
+    with device(tmp_path, line) as own:
+        assert own.steps == 1
+        assert own.put(1.9, [0.5], step=0)
+        (z,) = own._box.execute("SELECT z FROM outbox").fetchone()
+        assert own.flush() == own.refused == 1
+    (found,) = line.store.reports()
+    assert found.z == z
+
+
 def test_the_budget_of_a_device_holds_over_several_plans(tmp_path):
     """Both plans ask for the same measurement; together they exceed what the device accepts."""
     with device(tmp_path, Collecting(plan(levels={"a": 1.0})), budget=1.5) as own:
@@ -353,4 +424,6 @@ def test_the_budget_of_a_device_holds_over_several_plans(tmp_path):
     with device(tmp_path, Collecting(plan(levels={"a": 1.0}, steps=9)), budget=1.5) as own:
         with pytest.raises(pv.errors.BudgetExceeded):
             own.put(1.0, [0.5], step=0)
+        assert own.waiting == 0  # a refused step is not sent
         assert own.put(1.0, [0.5], step=1)
+        assert own.flush() == 1

@@ -78,6 +78,7 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
         (["--open", "--store", "none/c.db"], "cannot be used"),
         (["--open", "--store", "postgresql://nobody@127.0.0.1:1/none"], "does not answer"),
         (["--open", "--tokens", "t.txt"], "open to all"),
+        (["--open", "--key", "k.pem"], "certificate of this key"),
     ],
 )  # fmt: skip
 def test_what_a_collector_refuses(plan_file, words, said):
@@ -107,12 +108,21 @@ def test_a_file_of_measurements_is_protected_and_sent(plan_file, tmp_path, monke
     monkeypatch.setattr("privest.collect.device._post", in_process(store))
     (tmp_path / "day.csv").write_text("hour,load\n0.25,1.0\n0.5,\n0.75,1.5\n")
     words = "contribute", "https://c", "day.csv", "--target", "load", "--device", "m1"
+    asked = called(*words, "--budget", "1")
+    assert asked.returncode == 2
+    assert "would leave unprotected" in asked.stderr
+    words = *words, "--features", "hour"
     first = called(*words, "--budget", "1")
     assert first.returncode == 0, first.stderr
     assert "2 measurements protected, 2 reports answered." in first.stderr
     again = called(*words, "--budget", "1")
     assert "0 measurements protected, 0 reports answered." in again.stderr
     assert [one.step for one in store.reports()] == [0, 2]
+    assert "For all 100 of a device, epsilon = " in again.stderr
+    (tmp_path / "privest-device.db.outbox").unlink()
+    lost = called(*words, "--budget", "1")
+    assert lost.returncode == 2
+    assert "2 reports did not count" in lost.stderr
     store.close()
     refused = called(*words, "--budget", "0.5")
     assert refused.returncode == 2
@@ -120,3 +130,39 @@ def test_a_file_of_measurements_is_protected_and_sent(plan_file, tmp_path, monke
     (tmp_path / "day.csv").write_text("hour,load\n0.25,x\n")
     assert "is no number" in called(*words, "--budget", "1").stderr
     assert "no column" in called(*words[:4], "none", *words[5:], "--budget", "1").stderr
+
+
+def test_the_collector_cannot_ask_for_the_private_column(plan_file, tmp_path, monkeypatch):
+    """Nor for a column that the owner did not name; the hash of a plan names its features."""
+    (tmp_path / "other.toml").write_text(PLAN.replace('["hour"]', '["hour", "load"]'))
+    made = load_plan(tmp_path / "other.toml")
+    with open_store("c.db", made) as store:
+        monkeypatch.setattr("privest.collect.device._post", in_process(store))
+        (tmp_path / "day.csv").write_text("hour,load,age\n0.25,1.0,7\n")
+        words = "contribute", "https://c", "day.csv", "--device", "m1", "--budget", "1"
+        own = *words, "--target", "load"
+        for more in (["--features", "hour,load"], ["--plan-hash", made.hash]):
+            done = called(*own, *more)
+            assert done.returncode == 2
+            assert "asks for the column 'load'" in done.stderr
+        assert store.count() == (0, 0)
+        done = called(*words, "--target", "age", "--features", "hour")
+        assert "asks for the column 'load'" in done.stderr
+        assert called(*words, "--target", "age", "--plan-hash", made.hash).returncode == 0
+
+
+def test_a_long_file_is_sent_in_parts(plan_file, tmp_path, monkeypatch):
+    """What is protected first is sent first, so that a stop loses little."""
+    store, sizes = open_store("c.db", load_plan(plan_file)), []
+
+    def post(url, body, headers):
+        sizes.append(store.count()[0])
+        return in_process(store)(url, body, headers)
+
+    monkeypatch.setattr("privest.collect.device._post", post)
+    monkeypatch.setattr("privest.collect.device.BATCH", 40)
+    (tmp_path / "day.csv").write_text("hour,load\n" + "0.25,1.0\n" * 100)
+    words = "--target", "load", "--features", "hour", "--device", "m1", "--budget", "1"
+    assert called("contribute", "https://c", "day.csv", *words).returncode == 0
+    assert (sizes, store.count()[0]) == ([0, 0, 40, 80], 100)
+    store.close()

@@ -109,6 +109,64 @@ def test_unknown_paths_and_methods_are_problems(client):
     assert client.get("/none").headers["content-type"] == "application/problem+json"
 
 
+def test_answers_to_get_and_without_a_token_say_what_is_needed(client, store, tmp_path):
+    assert client.get("/reports").headers["allow"] == "POST"
+    with TestClient(make_app(Collector(store, Tokens([])))) as other:
+        answer = other.post("/reports", json=body(sent(1)))
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+
+
+def test_a_body_that_does_not_arrive_is_408(store, monkeypatch):
+    monkeypatch.setattr("privest.collect.server.LONGEST_BODY", 0.05)
+    parts = [{"type": "http.request", "body": b"{", "more_body": True}]
+
+    async def receive():
+        if not parts:
+            await asyncio.sleep(5)
+        return parts.pop()
+
+    async def run(receive):
+        said = []
+
+        async def send(message):
+            said.append(message)
+
+        scope = {"type": "http", "method": "POST", "path": "/reports", "headers": []}
+        scope["query_string"] = b""
+        await make_app(Collector(store))(scope, receive, send)
+        return said[0]["status"], dict(said[0]["headers"])[b"content-type"]
+
+    async def gone():
+        return {"type": "http.disconnect"}
+
+    problem = b"application/problem+json"
+    assert asyncio.run(run(receive)) == asyncio.run(run(gone)) == (408, problem)
+
+
+def test_a_store_that_went_away_is_503(client, store):
+    store.close()
+    for path in ("/health", "/estimate"):
+        answer = client.get(path)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert "the store does not answer" in answer.json()["title"]
+    assert client.post("/reports", json=body(sent(1))).status_code == 503
+
+
+def test_as_many_reports_as_parameters_leave_no_residuals(client):
+    client.post("/reports", json=body(sent(1), sent(2)))
+    found = client.get("/estimate").json()
+    assert found["residual_ratio"] is None
+    assert len(found["parameters"]) == 2
+
+
+def test_devices_of_another_plan_are_told(store):
+    """Without a request to answer, the problem goes to the devices that a body names."""
+    other = json.dumps(body(sent(1), sent(2, device="d2"), plan="x")).encode()
+    answers = asyncio.run(Collector(store).answers_by_device(other))
+    assert [device for device, _ in answers] == ["d1", "d2"]
+    assert all("fetch /plan" in text for _, text in answers)
+
+
 def test_tokens_are_of_one_device_or_of_a_gateway(store):
     (own, line), (gate, star) = new_token("d1"), new_token("site-*")
     low, least = new_token("d3", 1.0)

@@ -1,8 +1,10 @@
 """The collector with real servers: PostgreSQL, mosquitto, uvicorn; killed, and heard again."""
 
 import contextlib
+import json
 import subprocess
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -72,6 +74,27 @@ def test_postgresql_counts_once_and_survives_a_kill(plan_file):
 
 
 @needs_postgres
+def test_a_connection_that_ends_inside_a_transaction_leaves_nothing(plan_file, monkeypatch):
+    """The statements after it do not go on over a new connection, each on its own."""
+    plan = load_plan(plan_file)
+    with postgres() as server, open_store(server.address, plan) as store:
+        insert = store._insert
+
+        def ended(*given):
+            found = insert(*given)
+            store._connection.close()
+            return found
+
+        monkeypatch.setattr(store, "_insert", ended)
+        with pytest.raises(Exception, match="clos"):
+            store.add([made(1)])
+        monkeypatch.undo()
+        assert store.count() == (0, 0)
+        assert store.add([made(1)]) == [Answer.ACCEPTED]
+        assert replay(store)
+
+
+@needs_postgres
 def test_two_collectors_write_one_database_at_once(plan_file):
     plan = load_plan(plan_file)
     with postgres() as server:
@@ -107,11 +130,25 @@ def test_devices_over_mqtt_and_a_broker_that_goes_away(plan_file, tmp_path):
             assert own.flush() == 1  # the collector came back to the broker by itself
         with pytest.raises(CollectorSilent):
             Device(url, "m1", tmp_path / "m1.db", budget=1.0, tries=1)
+        (tmp_path / "b").mkdir()
+        more = "--mqtt", f"mqtt://127.0.0.1:{port}"
+        with Served(plan_file, tmp_path / "b" / "c.db", *more) as second:
+            # Two collectors on one broker count the same reports, each once.
+            with mosquitto(port), Device(url, "m1", tmp_path / "m1.db", budget=1.0) as own:
+                end, counted = time.monotonic() + 20, 0
+                while counted < 2 and time.monotonic() < end:  # once it has found the broker
+                    own.contribute(1.0, [0.5])
+                    time.sleep(0.5)
+                    counted = json.loads(second.get("/estimate"))["reports"]
+                steps = own.steps
+            assert second.close() == 0
         assert served.close() == 0
     with pytest.raises(InvalidInput, match="begins with"):
         Device("amqp://127.0.0.1/meter", "m2", tmp_path / "m2.db", budget=1.0)
     with open_store(tmp_path / "c.db", load_plan(plan_file)) as store:
-        assert store.count() == (4, 1)
+        assert store.count() == (steps, 1)
+    with open_store(tmp_path / "b" / "c.db", load_plan(plan_file)) as store:
+        assert store.count()[0] >= 2
         assert replay(store)
 
 

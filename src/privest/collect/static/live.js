@@ -34,4 +34,7 @@ function draw(course) {
     return line;
   }));
 }
-new EventSource("events").onmessage = event => show(JSON.parse(event.data));
+const events = new EventSource("events");
+let then = "";
+events.onmessage = event => { then = new Date().toLocaleTimeString("en-GB"); show(JSON.parse(event.data)); };
+events.onerror = () => { by("note").textContent = "The collector does not answer." + (then && ` These numbers are of ${then}.`); };
