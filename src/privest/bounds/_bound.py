@@ -332,6 +332,8 @@ def unknown(n: int) -> Array:
 def contrast_rows(weights: ArrayLike | Mapping[str, float], names: tuple[str, ...]) -> Array:
     """a as rows (k, n), from numbers or from coefficients by name."""
     if isinstance(weights, Mapping):
+        if not weights:
+            raise InvalidInput("a contrast must name at least one coefficient.")
         strange = [str(name) for name in weights if name not in names]
         if strange:
             raise InvalidInput(

@@ -117,3 +117,6 @@ def test_the_name_of_a_contrast_shows_six_terms():
     six = "θ[0] + θ[1] + θ[2] + θ[3] + θ[4] + θ[5]"
     assert found.contrast([1.0] * 6 + [0.0]).names == (six,)
     assert found.contrast([1.0] * 7).names == (f"{six} + …",)
+    for wrong in ({}, {"none": 1.0}, [1.0]):
+        with pytest.raises(pv.errors.InvalidInput):
+            found.contrast(wrong)
