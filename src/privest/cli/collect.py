@@ -99,7 +99,7 @@ def collect(
             raise InvalidInput("state the file of tokens.")
         token, line = new_token(add_device, budget)
         with tokens.open("a", encoding="utf-8") as file:
-            file.write(line)
+            file.write("\n" + line)  # the line before it may have no end
         console.print(shown(f"Token of {add_device}, for a file on that device; it is shown once:"))
         typer.echo(token)
         return
@@ -126,7 +126,7 @@ def collect(
         with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run()
         reports, devices = collector.store.count()
-        note(f"{plural(reports, 'report')} of {plural(devices, 'device')} in {store}.")
+        note(f"{plural(reports, 'report')} of {plural(devices, 'device')}.")
     finally:
         collector.close()
 
@@ -149,6 +149,8 @@ def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -
     from privest.collect import estimate, merge, open_store, replay, running_sums
 
     if other is not None:
+        if not (other.startswith("postgres") or Path(other).is_file()):
+            raise InvalidInput(f"there is no store {other}.")
         with open_store(other, own.plan) as source:
             counts = merge(own, source)
         note(", ".join(f"{answer.text}: {count:,}" for answer, count in counts.items() if count))
@@ -215,7 +217,7 @@ def contribute(
 
     Row k of FILE is step k. Noise is drawn here, exactly, and charged to this device's ledger. Run
     it again after a crash or without a connection: what was drawn is sent as it was, nothing is
-    drawn twice. Append new measurements to the same file.
+    drawn twice. Append new measurements to the same file; with a new ledger, begin a new file.
 
     Example:
 
@@ -241,17 +243,18 @@ def contribute(
     ) as own:
         _require_features(own.plan, features, target, known=plan_hash is not None)
         to_stderr().print(shown(_promise(own.plan, own.level)))
-        drawn = sent = 0
+        rows = drawn = sent = 0
         try:
+            sent += own.flush()  # what an earlier run left
             for new in _put_all(own, source, target):
-                drawn += new
-                if drawn % BATCH == 0 and new:
+                rows, drawn = rows + 1, drawn + new
+                if new and drawn % BATCH == 0:
                     sent += own.flush()
             sent += own.flush()
         except CollectorSilent:
             note(f"{plural(drawn, 'measurement')} protected; {own.waiting} wait in the outbox.")
             raise
-        note(f"{plural(drawn, 'measurement')} protected, {plural(sent, 'report')} answered.")
+        note(f"{plural(rows, 'row')}, {drawn} protected now; {plural(sent, 'report')} answered.")
         if own.refused:
             raise InvalidInput(
                 f"{plural(own.refused, 'report')} did not count: the collector has others of these "

@@ -9,8 +9,8 @@ A step that is in the ledger leaves as it was drawn; one that is not has reveale
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import http.client
 import json
 import math
 import secrets
@@ -21,7 +21,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,13 +33,11 @@ from privest.collect.plan import (
     from_words,
     on_feature_grid,
 )
+from privest.collect.store import Closing, SqlStore
 from privest.errors import CollectorSilent, InvalidInput, MissingDependency
 from privest.lattice import GRID
 from privest.ledger import Ledger, cost_of
 from privest.reading import parse_json
-
-if TYPE_CHECKING:
-    from privest.collect.store import SqlStore
 
 BATCH = 100  # reports in one request
 LONGEST_WAIT = 30.0  # seconds between two tries
@@ -63,7 +61,7 @@ class Reply(NamedTuple):
 Post = Callable[[str, bytes | None, dict[str, str]], Reply]
 
 
-class Device:
+class Device(Closing):
     """A device of a collection: `contribute` protects a measurement and sends it.
 
     url       of the collector: https://…, http://…, or mqtt://broker/NAME with the plan's name.
@@ -81,10 +79,6 @@ class Device:
     >>> device.contribute(0.42, [19.5])  # doctest: +SKIP
     """
 
-    plan: CollectionPlan
-    device: str
-    level: str
-
     def __init__(
         self, url: str, device: str, ledger: str | Path, *, budget: float, plan: str | None = None,
         level: str | None = None, token: str | None = None, post: Post | None = None,
@@ -94,13 +88,15 @@ class Device:
         self._post = post or _transport(url)
         self._headers = {"content-type": "application/json"}
         if token is not None:
-            self._headers["authorization"] = f"Bearer {token}"
-        self.device = as_name(device, "the name of a device")
+            self._headers["authorization"] = f"Bearer {as_name(token, 'a token')}"
+        self.device: str = as_name(device, "the name of a device")
         text = self._asked("/plan", None).body.decode("utf-8", "replace")
-        self.plan = CollectionPlan.from_dict(parse_json(text, "the plan of the collector"))
+        self.plan: CollectionPlan = CollectionPlan.from_dict(
+            parse_json(text, "the plan of the collector")
+        )
         if plan is not None and plan != self.plan.hash:
             raise InvalidInput("the collector has another plan than the one that you accept.")
-        self.level = level or min(self.plan.levels, key=lambda one: self.plan.levels[one])
+        self.level: str = level or min(self.plan.levels, key=lambda one: self.plan.levels[one])
         self._level = self.plan.stream_level(self.level)
         asked = self.plan.levels[self.level]
         if not asked <= budget:
@@ -132,7 +128,7 @@ class Device:
         if row[:2] != (self.plan.hash, self.device):
             raise InvalidInput(
                 "the outbox beside this ledger is of another plan or device: use a ledger of its "
-                "own, or finish that collection and remove the outbox."
+                "own, for new measurements only, or finish that collection and remove the outbox."
             )
         return str(row[2])
 
@@ -147,9 +143,9 @@ class Device:
             if not self._dropped(step):
                 self._draw(step, features, 0.0)  # the ledger's numbers: y is not used
 
-    def _dropped(self, step: int) -> bool:
-        """Whether a step was not charged, so that it revealed nothing: it leaves the outbox."""
-        if self._account.entry_at(step, self._key) is not None:
+    def _dropped(self, step: int, *, refused: bool = False) -> bool:
+        """Whether a step leaves the outbox: not charged, or refused, it revealed nothing."""
+        if not refused and self._account.entry_at(step, self._key) is not None:
             return False
         self._box.execute("DELETE FROM outbox WHERE step = ?", (step,))
         return True
@@ -175,16 +171,16 @@ class Device:
     def put(self, value: float, features: Sequence[float] = (), *, step: int | None = None) -> bool:
         """Protect a measurement and put it into the outbox; `flush` sends it.
 
-        A missing one (NaN) sends nothing. A step that was put before is left as it was drawn:
-        False. `step` left out: the next one.
+        False: nothing was released, because the measurement or a feature is missing (NaN), or the
+        step was put before; that is left as it was drawn. `step` left out: the next one.
         """
         if len(features) != len(self.plan.features):
             raise InvalidInput(f"this plan has the features {', '.join(self.plan.features)}.")
+        if math.isnan(value) or any(map(math.isnan, features)):
+            return False
         found, at = list(on_feature_grid(features)), self.steps if step is None else step
         if not 0 <= at < self.plan.steps:
             raise InvalidInput(f"this plan takes steps 0 to {self.plan.steps - 1}.")
-        if math.isnan(value):
-            return False
         text = as_words(found)
         row = self._box.execute("SELECT features FROM outbox WHERE step = ?", (at,)).fetchone()
         if row is not None:
@@ -194,8 +190,8 @@ class Device:
         self._box.execute("INSERT INTO outbox VALUES (?, ?, ?, NULL, NULL)", (at, self.level, text))
         try:
             self._draw(at, text, value)
-        except Exception:  # the budget is spent, for example
-            self._dropped(at)
+        except Exception as error:  # the budget is spent, or the ledger has another such step
+            self._dropped(at, refused=isinstance(error, InvalidInput))
             raise
         return True
 
@@ -246,7 +242,10 @@ class Device:
         """An answer: tries again where the collector is busy, broken or silent."""
         pause = 0.5
         for attempt in range(self._tries):
-            reply = self._post(self._url.rstrip("/") + path, body, self._headers)
+            try:
+                reply = self._post(self._url.rstrip("/") + path, body, self._headers)
+            except (OSError, http.client.HTTPException):  # an answer that was cut
+                reply = Reply(0, b"")
             if reply.status in (200, 201, 207, 409, 410):
                 return reply
             if reply.status not in (0, 408, 429) and reply.status < 500:
@@ -257,22 +256,13 @@ class Device:
                 self._sleep(max(pause * jitter, min(reply.wait, LONGEST_WAIT)))
                 pause = min(2 * pause, LONGEST_WAIT)
         raise CollectorSilent(
-            f"the collector at {self._url} does not answer. What was drawn waits in the outbox."
+            f"the collector at {self._url.rpartition('@')[2]} does not answer. What was drawn "
+            "waits in the outbox."
         )
 
     def close(self) -> None:
         self._ledger.close()
         self._box.close()
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # one that was never opened; one of another thread
-            self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def answers_of(body: bytes) -> tuple[int, dict[str, int]]:
@@ -328,7 +318,8 @@ def _post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
     request = urllib.request.Request(url, data=body, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=30.0) as answer:
-            return Reply(answer.status, answer.read(1 << 22))
+            found = answer.read(1 << 22)
+            return Reply(0 if answer.length else answer.status, found)
     except urllib.error.HTTPError as error:
         try:
             wait = float(error.headers.get("retry-after", "0"))

@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import json
 import platform
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -28,15 +29,16 @@ from privest.reading import parse_json
 if TYPE_CHECKING:
     from privest.collect.server import Collector
 
+ADDRESS = re.compile(r"mqtts?://([^/@]*@)?(\[[0-9a-f:]+\]|[^/@:\[]+)(:\d{1,4}|:[1-5]\d{4})?(/|$)")
 PAUSE = 2.0  # seconds until the broker is tried again
 PATIENCE = 10.0  # seconds after which a device takes an answer for lost
 
 
 def broker_of(url: str) -> dict[str, Any]:
     """Options of a client for mqtt://[user:password@]host[:port], or mqtts:// with TLS."""
+    if ADDRESS.match(url) is None:
+        raise InvalidInput("the address of a broker is mqtt://HOST:PORT or mqtts://HOST:PORT.")
     parts = urlsplit(url)
-    if parts.scheme not in ("mqtt", "mqtts") or not parts.hostname:
-        raise InvalidInput("the address of a broker begins with mqtt:// or mqtts://.")
     tls = parts.scheme == "mqtts"
     return {
         "hostname": parts.hostname, "port": parts.port or (8883 if tls else 1883),

@@ -129,12 +129,12 @@ class CollectionPlan:
             if not (level > 0 and math.isfinite(level)):
                 raise InvalidInput(f"level {name!r} must be a positive number.")
             reach = math.sqrt(level) * max(abs(low), abs(high)) + MOST_SDS
-            most[name] = math.ceil(reach / GRID)
-            if most[name] > LARGEST:
+            if reach > LARGEST * GRID:
                 raise InvalidInput(
                     f"level {name!r} is too large for this range: √s times the range must be "
                     f"below {LARGEST * GRID:,.0f}. Subtract a public constant from the values."
                 )
+            most[name] = math.ceil(reach / GRID)
         object.__setattr__(self, "_most", most)
 
     @property
@@ -236,12 +236,9 @@ class Sums:
     (3, 7)
     """
 
-    count: int
-    gram: AnyArray
-
     def __init__(self, width: int) -> None:
-        self.count = 0
-        self.gram = np.zeros((width, width), dtype=object)
+        self.count: int = 0
+        self.gram: AnyArray = np.zeros((width, width), dtype=object)
 
     def add(self, rows: Sequence[Sequence[int]]) -> None:
         """Add rows of whole numbers that are at most 2²⁶ in size."""

@@ -15,6 +15,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -71,16 +72,13 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
 DECODER = msgspec.json.Decoder(Body)
 
 
+@dataclass(eq=False)
 class Problem(Exception):
     """A request that is refused: status, what is wrong, seconds to wait."""
 
     status: int
     title: str
-    wait: int
-
-    def __init__(self, status: int, title: str, wait: int = 0) -> None:
-        super().__init__(title)
-        self.status, self.title, self.wait = status, title, wait
+    wait: int = 0
 
 
 class Tokens:
@@ -127,15 +125,22 @@ class Tokens:
             owners[key] = name, most
         return owners
 
-    def require(self, header: str, reports: Sequence[Report], levels: Mapping[str, float]) -> None:
-        """Refuse reports that the token in an Authorization header does not allow."""
+    def owner(self, header: str) -> tuple[str, float]:
+        """Name and highest level of the token in an Authorization header."""
         self._follow()
         kind, _, token = header.partition(" ")
         digest = hashlib.sha256(token.encode()).digest()
         found = self._owners.get(digest) if kind.lower() == "bearer" else None
         if found is None:
             raise Problem(401, "a bearer token of this collector is needed")
-        name, most = found
+        return found
+
+    @staticmethod
+    def require(
+        owner: tuple[str, float], reports: Sequence[Report], levels: Mapping[str, float]
+    ) -> None:
+        """Refuse reports that this owner of a token may not send."""
+        name, most = owner
         start = name.removesuffix("*")
         for one in reports:
             if not (one.device.startswith(start) if start != name else one.device == name):
@@ -147,7 +152,7 @@ class Tokens:
 def new_token(name: str, budget: float = math.inf) -> tuple[str, str]:
     """A token for a device, and its line for the file of tokens."""
     token = secrets.token_urlsafe(24)
-    line = f"{name} {hashlib.sha256(token.encode()).hexdigest()} {budget:g}\n"
+    line = f"{name} {hashlib.sha256(token.encode()).hexdigest()} {budget}\n"
     Tokens([line])
     return token, line
 
@@ -158,32 +163,23 @@ class Collector:
     tokens  None: any device may send under any name.
     """
 
-    plan: CollectionPlan
-    store: SqlStore
-    tokens: Tokens | None
-    registry: Any
-    counted: Any
-    refused: Any
-    seconds: Any
-
     def __init__(
         self, store: SqlStore, tokens: Tokens | None = None, *, most_waiting: int = MOST_WAITING
     ) -> None:
-        self.store, self.plan, self.tokens = store, store.plan, tokens
+        self.store: SqlStore = store
+        self.plan: CollectionPlan = store.plan
+        self.tokens: Tokens | None = tokens
         self._most, self._waiting = most_waiting, 0
         self._queue: asyncio.Queue[tuple[list[Report], asyncio.Future[list[Answer]]]]
         self._queue = asyncio.Queue()
         self._thread = ThreadPoolExecutor(1, "store")  # the only one that uses the store
-        self.registry = prometheus.CollectorRegistry()
+        self.registry: Any = prometheus.CollectorRegistry()
         count = prometheus.Counter
-        self.counted = count(
-            "privest_reports", "Reports by answer", ["answer"], registry=self.registry
-        )
-        self.refused = count(
-            "privest_refused", "Requests by status", ["status"], registry=self.registry
-        )
-        self.seconds = prometheus.Histogram(
-            "privest_commit_seconds", "Time of a group commit", registry=self.registry
+        add = {"registry": self.registry}
+        self.counted: Any = count("privest_reports", "Reports by answer", ["answer"], **add)
+        self.refused: Any = count("privest_refused", "Requests by status", ["status"], **add)
+        self.seconds: Any = prometheus.Histogram(
+            "privest_commit_seconds", "Time of a group commit", **add
         )
         waiting = prometheus.Gauge("privest_waiting", "Reports that wait", registry=self.registry)
         waiting.set_function(lambda: self._waiting)
@@ -214,7 +210,7 @@ class Collector:
         except (Problem, InvalidInput) as error:
             status = getattr(error, "status", 422)
             self.note_refusal(status)
-            text = json.dumps({"title": str(error), "status": status})
+            text = json.dumps({"title": getattr(error, "title", str(error)), "status": status})
             return [(device, text) for device in sorted({one.device for one in sent})]
         by_device: dict[str, list[dict[str, object]]] = {}
         for report, answer in zip(reports, answers):
@@ -336,10 +332,11 @@ def make_app(collector: Collector) -> Starlette:
     """The collector as ASGI."""
 
     async def reports(request: Request) -> Response:
+        tokens = collector.tokens
+        owner = tokens.owner(request.headers.get("authorization", "")) if tokens else None
         found = collector.read(await _body(request))
-        if collector.tokens is not None:
-            header = request.headers.get("authorization", "")
-            collector.tokens.require(header, found, collector.plan.levels)
+        if owner is not None:
+            Tokens.require(owner, found, collector.plan.levels)
         answers = await collector.submit(found)
         listed = [_said(own, answer) for own, answer in zip(found, answers)]
         statuses = {answer.value for answer in answers}
@@ -362,10 +359,12 @@ def make_app(collector: Collector) -> Starlette:
 
     async def events(request: Request) -> Response:
         async def lines() -> AsyncIterator[str]:
-            while not await request.is_disconnected():
-                yield f"data: {json.dumps(await collector.state())}\n\n"
-                await asyncio.sleep(1)
+            with contextlib.suppress(Problem):  # the page connects again
+                while not await request.is_disconnected():
+                    yield f"data: {json.dumps(await collector.state())}\n\n"
+                    await asyncio.sleep(1)
 
+        await collector.state()  # a store that is away is a problem, not half an answer
         return StreamingResponse(lines(), media_type="text/event-stream")
 
     def problem(_: Request, error: Exception) -> Response:

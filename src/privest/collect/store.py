@@ -58,22 +58,38 @@ class Answer(Enum):
         }[self]
 
 
-class SqlStore:
+class Closing:
+    """What is closed at the end of a `with`, or when nobody uses it any more."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # one that was never opened; one of another thread
+            self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class SqlStore(Closing):
     """A store in a database; `open_store` makes it.
 
     plan   whose reports it holds.
     known  how many reports came again since it was opened.
     """
 
-    plan: CollectionPlan
-    known: int
-    address: str
-
     def __init__(
         self, connect: Callable[[], Any], plan: CollectionPlan, *, address: str, postgres: bool
     ) -> None:
         self._connect, self._connection, self._inside = connect, connect(), False
-        self.plan, self.address, self._postgres, self.known = plan, address, postgres, 0
+        self.plan: CollectionPlan = plan
+        self.address: str = address
+        self.known: int = 0
+        self._postgres = postgres
         try:
             self._begin()
             for statement in TABLES:
@@ -199,16 +215,6 @@ class SqlStore:
 
     def close(self) -> None:
         self._connection.close()
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # one that was never opened; one of another thread
-            self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _answer(report: Report, stored: bytes | None) -> Answer:

@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import math
+import socket
 import sqlite3
+import threading
 
 import numpy as np
 import pytest
@@ -68,7 +70,8 @@ def test_a_plan_from_toml_with_an_epsilon(tmp_path):
         {"levels": {"a b": 1}}, {"levels": {"a": 0}}, {"levels": {"a": -1}}, {"steps": 0},
         {"features": ["a", "a"]}, {"features": "a"}, {"residual_variance": 0}, {"delta": 1},
         {"delta": 2e-3}, {"name": ""}, {"extra": 1}, {"grid": 1.0}, {"feature_grid": 1},
-        {"levels": {"a": 1e12}}, {"features": [], "intercept": False},
+        {"levels": {"a": 1e12}}, {"levels": {"a": 1e300}, "range": [0, 1e300]},
+        {"features": [], "intercept": False},
     ],
 )  # fmt: skip
 def test_wrong_plans_are_refused(wrong):
@@ -383,7 +386,8 @@ def test_other_features_and_other_outboxes_are_refused(tmp_path):
     line = Collecting(plan())
     with device(tmp_path, line) as own:
         own.put(1.0, [0.5], step=3)
-        for wrong in ([0.6], [], [5000.0], [math.nan]):
+        assert not own.put(1.0, [math.nan])  # a gap
+        for wrong in ([0.6], [], [5000.0]):
             with pytest.raises(InvalidInput):
                 own.put(1.0, wrong, step=3)
         with pytest.raises(InvalidInput):
@@ -414,6 +418,59 @@ def test_a_lost_outbox_draws_nothing_again(tmp_path):
         assert own.flush() == own.refused == 1
     (found,) = line.store.reports()
     assert found.z == z
+
+
+def test_a_step_that_the_ledger_has_otherwise_is_refused_and_stays_as_it_was(tmp_path):
+    """After a lost outbox: another level and other features are refused, and leave no trace."""
+    line = Collecting(plan())
+    with device(tmp_path, line) as own:
+        own.put(1.0, [0.5])
+        (z,) = own._box.execute("SELECT z FROM outbox").fetchone()
+    (tmp_path / "m1.db.outbox").unlink()
+    with device(tmp_path, line, level="high") as own, pytest.raises(InvalidInput):
+        own.put(1.0, [0.5], step=0)
+    with device(tmp_path, line) as own, pytest.raises(InvalidInput):
+        own.put(1.0, [0.6], step=0)
+    with device(tmp_path, line) as own:
+        assert own.put(1.0, [0.5], step=0)
+        own.flush()
+    (found,) = line.store.reports()
+    assert (found.level, found.z, found.features) == ("low", z, (32768,))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 20", b"BOOM\r\n\r\n", b"",
+        b'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{"ans',
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nab",
+        b"HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nab",
+    ],
+)  # fmt: skip
+def test_an_answer_that_was_cut_is_silence(tmp_path, answer):
+    """Nothing is drawn anew; the device asks again, without its password in the message."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            for _ in range(2):
+                one, _ = server.accept()
+                with one:
+                    one.recv(65536)
+                    one.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(CollectorSilent, match="does not answer"):
+            Device(url, "m", tmp_path / "m.db", budget=1.0, tries=2, sleep=lambda _: None)
+        thread.join()
+
+
+def test_no_password_in_a_message(tmp_path):
+    url = "mqtt://user:secret@127.0.0.1:1/meter"
+    with pytest.raises(CollectorSilent) as told:
+        Device(url, "m", tmp_path / "m.db", budget=1.0, tries=1, sleep=lambda _: None)
+    assert "secret" not in str(told.value)
 
 
 def test_the_budget_of_a_device_holds_over_several_plans(tmp_path):

@@ -62,19 +62,25 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
     done = called(*words, "--add-device", "m1", "--budget", "2")
     assert done.returncode == 0
     name, _, most = (tmp_path / "t.txt").read_text().split()
-    assert (name, most) == ("m1", "2")
+    assert (name, float(most)) == ("m1", 2.0)
     assert done.stdout.strip() not in (tmp_path / "t.txt").read_text()
-    Tokens.load(tmp_path / "t.txt").require(f"Bearer {done.stdout.strip()}", [], {})
+    assert Tokens.load(tmp_path / "t.txt").owner(f"Bearer {done.stdout.strip()}") == ("m1", 2.0)
     for wrong in (["--add-device", "a b"], ["--add-device", "m2", "--budget", "-1"]):
         assert called(*words, *wrong).returncode == 2
-    assert len((tmp_path / "t.txt").read_text().splitlines()) == 1
+    (tmp_path / "t.txt").write_text((tmp_path / "t.txt").read_text().strip())  # by hand
+    other = called(*words, "--add-device", "m3", "--budget", "1.23456789")
+    owner = Tokens.load(tmp_path / "t.txt").owner(f"Bearer {other.stdout.strip()}")
+    assert owner == ("m3", 1.23456789)
+    assert len((tmp_path / "t.txt").read_text().splitlines()) == 2
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ([], "file of tokens"), (["--add-device", "m1"], "file of tokens"),
-        (["--open", "--mqtt", "localhost:1883"], "begins with mqtt"),
+        (["--open", "--mqtt", "localhost:1883"], "address of a broker"),
+        (["--open", "--mqtt", "mqtt://localhost:abc"], "address of a broker"),
+        (["--merge", "none.db"], "no store none.db"),
         (["--open", "--store", "none/c.db"], "cannot be used"),
         (["--open", "--store", "postgresql://nobody@127.0.0.1:1/none"], "does not answer"),
         (["--open", "--tokens", "t.txt"], "open to all"),
@@ -114,9 +120,9 @@ def test_a_file_of_measurements_is_protected_and_sent(plan_file, tmp_path, monke
     words = *words, "--features", "hour"
     first = called(*words, "--budget", "1")
     assert first.returncode == 0, first.stderr
-    assert "2 measurements protected, 2 reports answered." in first.stderr
+    assert "3 rows, 2 protected now; 2 reports answered." in first.stderr
     again = called(*words, "--budget", "1")
-    assert "0 measurements protected, 0 reports answered." in again.stderr
+    assert "3 rows, 0 protected now; 0 reports answered." in again.stderr
     assert [one.step for one in store.reports()] == [0, 2]
     assert "For all 100 of a device, epsilon = " in again.stderr
     (tmp_path / "privest-device.db.outbox").unlink()
@@ -165,4 +171,27 @@ def test_a_long_file_is_sent_in_parts(plan_file, tmp_path, monkeypatch):
     words = "--target", "load", "--features", "hour", "--device", "m1", "--budget", "1"
     assert called("contribute", "https://c", "day.csv", *words).returncode == 0
     assert (sizes, store.count()[0]) == ([0, 0, 40, 80], 100)
+    store.close()
+
+
+def test_what_a_wrong_row_left_behind_is_sent_by_the_next_run(plan_file, tmp_path, monkeypatch):
+    """A row without a feature and a value is a gap, not an error; a word is an error."""
+    store = open_store("c.db", load_plan(plan_file))
+    monkeypatch.setattr("privest.collect.device._post", in_process(store))
+    words = "contribute", "https://c", "day.csv", "--target", "load", "--device", "m1"
+    words = *words, "--features", "hour", "--budget", "1"
+    (tmp_path / "day.csv").write_text("hour,load\n0.25,1.0\n,\n0.5,x\n")
+    for _ in range(2):
+        done = called(*words)
+        assert done.returncode == 2
+        assert "line 4: a cell is no number" in done.stderr
+    assert [one.step for one in store.reports()] == [0]
+    (tmp_path / "day.csv").write_text("hour,load\n0.25,1.0\n,\n0.5,1.0\n")
+    assert called(*words).returncode == 0
+    assert [one.step for one in store.reports()] == [0, 2]
+    (tmp_path / "token.txt").write_text("one\nSECRET")
+    done = called(*words, "--token-file", "token.txt")
+    assert done.returncode == 2
+    assert "a token must be" in done.stderr
+    assert "SECRET" not in done.stderr
     store.close()

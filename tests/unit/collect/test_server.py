@@ -145,7 +145,7 @@ def test_a_body_that_does_not_arrive_is_408(store, monkeypatch):
 
 def test_a_store_that_went_away_is_503(client, store):
     store.close()
-    for path in ("/health", "/estimate"):
+    for path in ("/health", "/estimate", "/events"):
         answer = client.get(path)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
         assert "the store does not answer" in answer.json()["title"]
