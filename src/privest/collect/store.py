@@ -59,7 +59,7 @@ class Answer(Enum):
 
 
 class Closing:
-    """What is closed at the end of a `with`, or when nobody uses it any more."""
+    """Closed at the end of a `with`, or when nobody uses it any more."""
 
     def close(self) -> None:
         raise NotImplementedError
