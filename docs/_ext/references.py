@@ -14,6 +14,7 @@ from unittest import mock
 import privest as pv
 
 NAMES_OF_0 = Path(__file__).with_name("names_of_0.tsv")
+INHERITED = "Exception, ValueError, OSError, RuntimeError, UserWarning, tuple, Enum, BaseEstimator"
 START = "import sys; sys.argv[0] = 'privest'; from privest_command import main; main()"
 PACKAGES = (
     "bounds", "privacy", "noise", "mechanism", "estimator", "dynamics", "design", "network",
@@ -23,14 +24,17 @@ PACKAGES = (
 
 def api_page(name, module):
     """Every public name of a package, from its docstring."""
-    first = (module.__doc__ or "").strip().splitlines()[0]
-    lines = [f"# {module.__name__}", "", first, "", "```{eval-rst}"]
+    first = (module.__doc__ or "").strip().split("\n\n")[0]
     path = module.__name__
-    names = getattr(module, "__all__", None) or [k for k in vars(module) if k[0].isupper()]
+    lines = [f"# {path}", "", first, "", "```{eval-rst}"]
+    names = getattr(module, "__all__", None) or [
+        name for name, one in vars(module).items() if getattr(one, "__module__", "") == path
+    ]
     for one in names:
         found = getattr(module, one)
         if inspect.isclass(found):
-            lines += [f".. autoclass:: {path}.{one}", "   :members:", ""]
+            lines += [f".. autoclass:: {path}.{one}", "   :members:"]
+            lines += [f"   :inherited-members: {INHERITED}", ""]
         elif callable(found):
             lines += [f".. autofunction:: {path}.{one}", ""]
         elif not inspect.ismodule(found) and not one.startswith("__"):
@@ -91,9 +95,13 @@ def errors_page():
 
 def mechanisms_page():
     """The catalogue."""
-    lines = ["# Catalogue of mechanisms", "",
-             "Largest Fisher information about a value u, and whether the release is unbiased.", "",
-             "| name | largest information | unbiased | source |", "|---|---|---|---|"]  # fmt: skip
+    lines = [
+        "# Catalogue of mechanisms", "",
+        "Largest Fisher information about a value u, and whether the release is unbiased. A source "
+        "is a label of the paper or a key of its bibliography; σ, b, γ, a, Δ are the scale of the "
+        "noise or the step.", "",
+        "| name | largest information | unbiased | source |", "|---|---|---|---|",
+    ]  # fmt: skip
     for name, one in pv.mechanism.CATALOGUE.items():
         unbiased = "yes" if one.unbiased else "no"
         supremum = one.supremum.replace("|", "\\|")
@@ -126,7 +134,10 @@ def _printed(*words):
 
 def schemas_page():
     """The fields of plan files and headers."""
-    lines = ["# Schemas", ""]
+    lines = [
+        "# Schemas", "",
+        "Files that a version 1.x writes are read by every later 1.y.", "",
+    ]  # fmt: skip
     for kind in ("plan", "header"):
         lines += [f"## {kind}", "", "```text", _printed("schema", kind), "```", ""]
     return "\n".join([*lines, *_ledger()])

@@ -36,7 +36,7 @@ Kind = Literal["unbiased", "bayesian"]
 
 
 class Bound(ABC):
-    """The floor on the error covariance of any estimate under any admissible mechanism.
+    """The floor on the error covariance of unbiased estimates under any admissible mechanism.
 
     covariance        Σ_PPCR = PI⁻¹, (…, n, n).
     information       PI, (…, n, n): the privacy-preserving Fisher information.
@@ -44,7 +44,7 @@ class Bound(ABC):
     cost              Σ_PPCR − Σ_CR.
     cost_floor        (HᵀSH)⁻¹ ≤ cost (`coro:PPCR`), whatever the noise.
     identifiable      whether the bound is finite; `identifiability` says what is hidden if not.
-    kind              "unbiased", or "bayesian": of the mean-square error over a prior.
+    kind              "unbiased", or "bayesian": any estimate, mean-square error over a prior.
     names             of the parameters.
 
     Streams have a leading axis of steps, sweeps one of levels; [k] selects. Variances that do not

@@ -160,8 +160,8 @@ class FamilyEstimate(Estimate):
 
             {v : 2(ℓ̂ − max ℓ over θ_j = v) ≤ χ²_1}
 
-        Asymptotic: 95% profile intervals covered .93-.96 in simulations from 200 steps on; Wald's
-        .87 at low levels, and .5 of a variance where a root was often at its limit.
+        Asymptotic: in simulations of 17 cases 95% profile intervals covered 83% to 98%, on average
+        94%; Wald's less at low levels, and half where a root was often at its limit.
         """
         confidence = as_confidence(confidence)
         if as_choice(method, ("profile", "wald"), "method") == "profile":
@@ -250,6 +250,7 @@ class FamilyEstimate(Estimate):
 # that it inherits.)
 for _name, _private in (("bound", True), ("classical", False)):
     _found = cached_property(partial(FamilyEstimate._exact_bound, private=_private))
+    _found.__doc__ = f"The Cramér-Rao bound of θ {'with' if _private else 'without'} privacy."
     _found.__set_name__(FamilyEstimate, _name)
     setattr(FamilyEstimate, _name, _found)
 

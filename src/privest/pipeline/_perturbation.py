@@ -185,7 +185,7 @@ class OutputPerturbation:
 
     @property
     def private_bound(self) -> float:
-        """tr WΣ_CR + (tr Ã^½)²/s: no mechanism with tr I_z(Y) ≤ s is better."""
+        """tr WΣ_CR + (tr Ã^½)²/s: no unbiased estimate with tr I_z(Y) ≤ s has less loss."""
         shape = self.shape
         return shape.gram / self.law.fisher_information + shape.strength**2 / self.budget
 
