@@ -1,4 +1,4 @@
-"""The bounds. A bound knows the model and the level; it never sees a mechanism, and never data."""
+"""The bounds that `pv.bound` computes from a model and a level, without a mechanism or data."""
 
 from typing import TYPE_CHECKING
 

@@ -48,7 +48,7 @@ class Bound(ABC):
     names             of the parameters.
 
     Streams have a leading axis of steps, sweeps one of levels; [k] selects. Variances that do not
-    exist are infinite there; a single bound raises NotIdentifiable.
+    exist are infinite there; `covariance` of a single bound raises NotIdentifiable.
     """
 
     kind: Kind = "unbiased"
@@ -278,8 +278,8 @@ def bound(
     A `StreamLevel` gives the bound after every step (`coro:PPCR_recur`).
     Assumes a continuous noise density that does not depend on θ (`assum:w0`).
     Guarantees: E(θ̂ − θ)(θ̂ − θ)ᵀ ≥ Σ_PPCR for every mechanism with I_z(y) ≤ S, also on average
-    (`ineq:ES`), and every unbiased θ̂(z). Attained by the Gaussian mechanism with least squares if
-    w is Gaussian (`thm:opt`).
+    (`ineq:ES`), whose density is continuous and piecewise differentiable in y, and every unbiased
+    θ̂(z). Attained by the Gaussian mechanism with least squares if w is Gaussian (`thm:opt`).
     Source: `thm:crbound` (`obj:id` under `def:RS`, `concl:PPCRB`, `lemma:PPCR_S`); `coro:PPCR`.
     Streams (`sys:mult`, `def:YH`): `thm:PPF_recur`, `algo:recursive_PI`, `algo:recursive_PPCR`.
     Systems: `sys:dynamic_re`.
