@@ -34,6 +34,7 @@ def called(*arguments, text=None, columns=200):
     code = 0
     with (
         mock.patch.object(sys, "argv", ["privest", *map(str, arguments)]),
+        mock.patch.object(sys.modules["__main__"], "__package__", None),  # not "python -m pytest"
         mock.patch.object(sys, "stdin", given),
         mock.patch.dict(os.environ, wide),
         contextlib.redirect_stdout(out),
