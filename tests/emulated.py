@@ -42,7 +42,8 @@ def emulate(system):
         os.unlink = os.remove = _closed(os.unlink)
         os.rename = _never_over(_closed(os.rename))
         os.stat, os.lstat, os.fstat = map(_long_numbers, (os.stat, os.lstat, os.fstat))
-        shutil._use_fd_functions = False
+        shutil._use_fd_functions = False  # of Python 3.14 the next one
+        shutil._rmtree_impl = shutil._rmtree_unsafe
     else:
         import numpy  # noqa: F401 - they look at the platform when they are built, not when they run
         import scipy.optimize

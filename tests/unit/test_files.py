@@ -49,7 +49,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have us 
 try:
     with atomic_file(sys.argv[1]) as file:
         print("open", flush=True)
-        time.sleep(30)
+        for _ in range(600):
+            time.sleep(0.05)  # a signal just before a sleep is handled after it
 finally:
     print("unwound", signal.getsignal(signal.SIGTERM) == {handler}, flush=True)
 """
