@@ -47,7 +47,15 @@ html_theme_options = {
     "footer_end": [],
 }
 
+
+def room_for_labels(gallery_conf, name):
+    import matplotlib as mpl
+
+    mpl.rcParams["figure.constrained_layout.use"] = True
+
+
 sphinx_gallery_conf = {
+    "reset_modules": ("matplotlib", room_for_labels),
     "examples_dirs": str(HERE / "gallery"),
     "gallery_dirs": "auto_gallery",
     "filename_pattern": "plot_",

@@ -26,5 +26,7 @@ for form in ("aggregate", "rows"):
         errors.append(pv.estimate(plan.simulate(rng=1)).standard_error[1])
     axes.loglog(epsilons, errors, "o-", label=form)
 axes.set(xlabel="ε", ylabel="standard error of the difference")
+axes.set_xticks([0.2, 0.5, 1, 2, 5], labels=["0.2", "0.5", "1", "2", "5"])
+axes.tick_params(axis="x", which="minor", labelbottom=False)
 axes.legend()
 plt.show()

@@ -18,8 +18,7 @@ print(found.summary())
 picture = Path(tempfile.mkdtemp()) / "fig1.png"
 found.save(picture)
 image = plt.imread(picture)
-plt.figure(figsize=(image.shape[1] / 130, image.shape[0] / 130)).add_axes((0, 0, 1, 1)).imshow(
-    image
-)
+size = image.shape[1] / 130, image.shape[0] / 130
+plt.figure(figsize=size, layout="none").add_axes((0, 0, 1, 1)).imshow(image)
 plt.axis("off")
 plt.show()
