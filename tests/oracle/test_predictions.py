@@ -148,6 +148,8 @@ def test_a_smaller_model_does_not_take_the_fit_of_the_whole_one(stated):
     assert part.predict({"sex": "m"}).prediction_interval is None
     assert part.predict({"sex": "m"}, noise=0.6).prediction_interval is not None
     assert "take the coefficients that it lacks as 0" in part.warnings[0]
+    with pytest.raises(InvalidInput, match="no feature 'town'"):
+        part.predict({"sex": "m", "town": "a"})
     every = pv.estimate(z, features=["town", "age", "sex"])
     np.testing.assert_array_equal(every.covariance, whole.covariance)
 

@@ -100,7 +100,8 @@ def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
         return release
     sums = tuple(one.within(places) for one in release.sums)
     columns = tuple(replace(one, residual_variance=None) for one in release.columns)
-    return replace(release, sums=sums, coefficients=names, columns=columns)
+    lists = {k: v for k, v in release.categories.items() if any(f"{k}=" in one for one in names)}
+    return replace(release, sums=sums, coefficients=names, columns=columns, categories=lists)
 
 
 def _of_table(release: TableRelease, errors: str) -> TableEstimate:

@@ -112,8 +112,8 @@ class TableEstimate(Estimate):
                columns are ignored. A transformed feature has the name of its coefficient,
                {"log(bmi)": 3.2}.
         noise  the residual variance (of the logarithm, where that is modelled), for prediction
-               intervals of numeric outcomes; None: as stated, or as the release shows it. Where
-               it does neither, there are no such intervals.
+               intervals of numeric outcomes; None: as stated, or as the release shows it with at
+               least 4 degrees of freedom; else there are no such intervals.
         """
         from privest.workflow.units import in_file_units, require_predictable
 
