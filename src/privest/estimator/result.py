@@ -348,8 +348,8 @@ class Estimate(Estimated, Record):
     def _between(self, which: AnyArray) -> Array:
         if np.isnan(self.covariance[np.ix_(which, which)]).any():
             raise InvalidInput(
-                "how these estimates vary together is not known: that needs a release with its "
-                "matrix, and coefficients of one private column."
+                "how these estimates vary together is not known: that needs the matrix of the "
+                "release, and coefficients of one private column."
             )
         return np.where(np.outer(which, which), self.covariance, 0.0)
 
