@@ -6,7 +6,7 @@ They are plain text: `code` in single backticks, formulas indented by four or mo
 
 import re
 
-ITEM = re.compile(r"^(\w[\w.*]*(?:, \w+)*) {2,}(\S.*)$")
+ITEM = re.compile(r"^(\w[\w.*]*(?:, \w+)*)(?: {2,}(\S.*))?$")
 
 
 def as_rst(lines):
@@ -34,11 +34,11 @@ def as_rst(lines):
                 found.append("")
                 formula = False
             item = ITEM.match(line)  # one that is not indented
-            if item:
+            if item and (item[2] or inside is not None):  # a long name has a line of its own
                 if inside is None and found and found[-1]:
                     found.append("")
                 inside = item[1]
-                found.append(f"- **{item[1]}** {_code(item[2])}")
+                found.append(f"- **{item[1]}** {_code(item[2] or '')}".rstrip())
             else:
                 if inside is not None:
                     found.append("")

@@ -48,7 +48,7 @@ class ReleaseRecord:
     def unit_variance(self) -> float:
         """The largest variance of the noise on z̃: 1, and 3g²/4 of discrete noise and rounding.
 
-        Estimators take it in place of 1 (lattice/PROOF.md).
+        Estimators take it in place of 1 (section 6 of the proof page).
         """
         return 1.0 + extra_variance(self.grid)
 

@@ -88,6 +88,8 @@ def test_wald_tests_of_names_categories_and_matrices(both):
     np.testing.assert_allclose(ours.wald_test(R, [0.1, 0.2]).statistic, known.statistic, rtol=CLOSE)
     assert str(ours.wald_test("town")).startswith("F(2, 395) = ")
     assert ours.wald_test({"town=b": 1, "town=c": -1}).p_value == ours.wald_test(R[0]).p_value
+    with pytest.raises(InvalidInput, match="rows of R are 0"):
+        ours.wald_test(np.zeros(5))
     with pytest.raises(InvalidInput, match=r"one for each row of R \(1\); received 2"):
         ours.wald_test("sex", [0.0, 0.0])
 
@@ -132,6 +134,81 @@ def test_a_smaller_model_is_compared_by_its_missing_coefficients():
     for other in (whole, smf.ols(FORMULA, table).fit()):
         with pytest.raises(InvalidInput, match="some of these"):
             part.compare(other)
+
+
+@pytest.mark.parametrize("stated", [{}, {"residual_variance": 0.36}])
+def test_a_smaller_model_does_not_take_the_fit_of_the_whole_one(stated):
+    """R² and σ² of the whole model, and an interval of one new value by it, are not its own."""
+    asked = {"epsilon": 1e3, "range": (-1, 8), "publish": "matrix", "categories": LISTS}
+    z = pv.plan(people(3000), FORMULA, **asked, **stated).simulate(rng=1)
+    whole, part = pv.estimate(z), pv.estimate(z, features="sex")
+    assert whole.r_squared > 0.1
+    assert whole.warnings == ()
+    assert part.r_squared is part.noise_found is None
+    assert part.predict({"sex": "m"}).prediction_interval is None
+    assert part.predict({"sex": "m"}, noise=0.6).prediction_interval is not None
+    assert "take the coefficients that it lacks as 0" in part.warnings[0]
+    with pytest.raises(InvalidInput, match="no feature 'town'"):
+        part.predict({"sex": "m", "town": "a"})
+    every = pv.estimate(z, features=["town", "age", "sex"])
+    np.testing.assert_array_equal(every.covariance, whole.covariance)
+
+
+def test_columns_of_a_smaller_model_and_between_them():
+    table = people(3000).assign(x=lambda one: one["y"] + one["age"] / 50)
+    asked = {"epsilon": 1e3, "range": {"y": (-1, 8), "x": (-1, 9)}, "publish": "matrix"}
+    plan = pv.plan(table, "y + x ~ age + C(sex)", categories={"sex": ["f", "m"]}, **asked)
+    z = plan.simulate(rng=1)
+    part = pv.estimate(z, features=["age"])
+    assert [one.partition(": The intervals")[0] for one in part.warnings] == ["y", "x"]
+    assert "take the coefficients that it lacks as 0" in part["x"].warnings[0]
+    with pytest.raises(InvalidInput, match="coefficients of one private column"):
+        pv.estimate(z).wald_test(["y: age", "x: age"])
+
+
+def test_rows_of_different_levels_show_the_variance_of_a_new_value():
+    """At levels almost without noise their σ² is that of OLS, in the intervals too.
+
+    Its degrees of freedom are from the width of its interval, which is skewed by O(1/f).
+    """
+    table = people(2000).assign(level=np.repeat([1e12, 1e11], 1000))
+    asked = {"form": "rows", "level_column": "level", "range": (-1e3, 1e3)}
+    found = pv.estimate(pv.plan(table, "y ~ age", **asked).simulate(rng=1))
+    flat = {name: one for name, one in asked.items() if name != "level_column"} | {"level": 1e12}
+    peer = pv.estimate(pv.plan(table, "y ~ age", **flat).simulate(rng=1))
+    known = peer.predict({"age": 50.0}).prediction_interval
+    np.testing.assert_allclose(found.noise_freedom, 1998, rtol=0.01)
+    np.testing.assert_allclose(np.diff(found.predict({"age": 50.0}).prediction_interval),
+                               np.diff(known), rtol=0.01)  # fmt: skip
+
+
+def test_a_mean_without_features_has_no_feature_to_name():
+    found = pv.estimate(pv.plan(people(), "y ~ 1", form="rows", level=1e3).simulate(rng=1))
+    with pytest.raises(InvalidInput, match="coefficients are: none"):
+        found.predict({"intercept": 1})
+    assert found.predict({}).value == found.value
+
+
+def test_few_people_in_one_category_do_not_widen_the_intervals_of_others():
+    """Nor that of one new value, whose variance is known: its quantile is nearly the normal one.
+
+    Between v₁/(v₁ + σ²) = 0 and 1 the quantile goes from 1.96 to that of the mean.
+    """
+    table = people(300)
+    table["town"] = np.repeat(LISTS["town"], [174, 120, 6])
+    asked = {"categories": LISTS, "form": "rows", "level": 1e12, "range": (-1e3, 1e3)}
+    found = pv.estimate(pv.plan(table, FORMULA, residual_variance=0.36, **asked).simulate(rng=1))
+    rows = [{"age": 50.0, "sex": "m", "town": one} for one in LISTS["town"]]
+    joint = found.predict(rows)
+    for k, row in enumerate(rows):
+        one = found.predict(row)
+        np.testing.assert_array_equal(one.interval[0], joint.interval[k])
+        np.testing.assert_array_equal(one.prediction_interval[0], joint.prediction_interval[k])
+    variance = found.contrast([1, 50, 1, 0, 1]).standard_error[0] ** 2
+    low, high = joint.prediction_interval[2]
+    normal = 2 * scipy.stats.norm.ppf(0.975) * np.sqrt(variance + 0.36)
+    assert found.degrees_of_freedom[4] < 6
+    assert normal < high - low < 1.02 * normal
 
 
 def test_shares_and_tests_of_noisy_score_equations(tmp_path):

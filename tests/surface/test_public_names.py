@@ -2,6 +2,8 @@
 
 import ast
 import dataclasses
+import importlib.util
+import inspect
 import pkgutil
 import re
 import tomllib
@@ -149,6 +151,41 @@ def test_everything_public_has_a_docstring(room):
     module = room_of(room)
     for name in set(module.__all__) - {"__version__"}:
         assert (getattr(module, name).__doc__ or "").strip(), name
+
+
+@pytest.mark.parametrize("room", ["", *sorted(set(NAMES) & set(pv.__all__))])
+def test_docstrings_can_be_read_on_the_site(room):
+    """They name no file of the repository, and hold no markup but `code`."""
+    module = room_of(room)
+    for name in NAMES[room]:
+        found = getattr(module, name)
+        members = vars(found).values() if isinstance(found, type) else ()
+        for one in (found, *members):
+            text = getattr(one, "__doc__", None) or ""
+            if not isinstance(one, str | int | float | tuple | dict):
+                assert not re.search(r"\w\.md\b|\*\*[a-z]", text), (name, one)
+
+
+def test_every_item_of_a_list_in_a_docstring_is_one_on_the_site():
+    """A long name has a line of its own; two spaces after a name make an item."""
+    found = importlib.util.spec_from_file_location("docstrings", ROOT / "docs/_ext/docstrings.py")
+    site = importlib.util.module_from_spec(found)
+    found.loader.exec_module(site)
+    lines = site.as_rst(
+        ["range  (low, high)", "residual_variance", "       of a new value", "", "x"]
+    )
+    assert lines == [
+        "- **range** (low, high)",
+        "- **residual_variance**",
+        "  of a new value",
+        "",
+        "x",
+    ]
+    for found in (pv.plan, pv.LinearModel, pv.Estimate, pv.estimator.Prediction):
+        lines = site.as_rst(inspect.getdoc(found).splitlines())
+        first = next(k for k, line in enumerate(lines) if line.startswith("- **"))
+        for line in lines[first : [*lines, ""].index("", first)]:
+            assert line.startswith(("- **", "  ")), (found, line)
 
 
 def test_every_room_is_pinned():

@@ -103,7 +103,7 @@ def trace_bound(
     Guarantees: a lower bound for every admissible mechanism and unbiased estimate, also when only
     E tr I_z(Y) ≤ s holds. Attained by a linear release for Gaussian noise.
     Numerics: exact for Σ = σ²I; otherwise to `gap`, as a rule 1e-9 relative. O(mn³) a round.
-    Source: theory.md 3; tightens `coro:DP`.
+    Source: section 3 of the theory page; tightens `coro:DP`.
 
     >>> from privest.noise import Gaussian
     >>> model = LinearModel([[1.0, 0.0], [0.0, 2.0]], noise=Gaussian(cov=1.0))

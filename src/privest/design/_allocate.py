@@ -74,7 +74,7 @@ def allocate(
     two limit the diagonal of S only, a weaker promise that `summary()` states; up to 200
     measurements, with the extra `design` (A and c under a budget alone: any number, no extra).
     Guarantees: `floor` is below the criterion of every admissible level. About ten passes of O(m
-    p²), p ≤ n(n + 1)/2. Source: theory.md 8; the dual of `thm:crbound`.
+    p²), p ≤ n(n + 1)/2. Source: section 8 of the theory page; the dual of `thm:crbound`.
 
     >>> model = LinearModel([[1.0], [1.0], [3.0]], noise=1.0)
     >>> allocate(model, 3.0).levels.round(4).tolist()  # the most informative has the largest
@@ -516,7 +516,7 @@ def optimality_gap(
     for a target) where the level proves nothing. The gap is negative where the level spends more
     than the budget or misses the target. For E and several standard errors the floor is that of a
     design of the same problem. The condition number of the information is not squared. Source:
-    theory.md 8.
+    section 8 of the theory page.
 
     >>> model = LinearModel([[1.0], [1.0]], noise=1.0)
     >>> optimality_gap(model, [1.0, 1.0]).gap < 1e-12  # equal rows: equal levels are best

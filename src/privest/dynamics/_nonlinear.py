@@ -237,13 +237,11 @@ def filter(
     `inputs` (K, p) are public.
     method   "kalman", for a StateSpace: exact, for any stream level; attains `pv.bound`.
              "extended", for a NonlinearStateSpace and levels without lags: right to first order in
-    the
-             spread of the state. "unscented": to second order. Both are approximations, and so are
-             their covariances.
-    Numerics: square-root filter, compiled where numba is installed (the extra `dynamics`), else
-    slow.
+             the spread of the state. "unscented": to second order. Both are approximations, and so
+             are their covariances.
+    Numerics: square-root filter, compiled where numba is installed (the extra `dynamics`).
     A level that looks back b steps adds (b + 1)m states; a dense one Km.
-    Source: docs/howto/dynamics.md; Julier, Uhlmann (1997).
+    Source: the page on private Kalman filters; Julier, Uhlmann (1997).
 
     >>> import privest as pv
     >>> walk = StateSpace(A=1.0, C=1.0, Q=0.0, R=1.0, cov0=1.0)

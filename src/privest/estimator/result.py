@@ -214,11 +214,11 @@ class Estimate(Estimated, Record):
     def contrast(self, weights: Mapping[str, float] | ArrayLike) -> Estimate:
         """Sums Σ w_j θ_j with their errors: weights by name, or (n,) or (k, n), one sum a row."""
         self._require_one()
-        w, free = contrast_rows(weights, self.names), self.degrees_of_freedom is None
+        w = contrast_rows(weights, self.names)
         return Estimate(
             value=w @ self.value, covariance=w @ self._between((w != 0).any(axis=0)) @ w.T,
             names=contrast_names(w, self.names), simulated=self.simulated, method=self.method,
-            degrees_of_freedom=None if free else np.array([self._fewest(row != 0) for row in w]),
+            degrees_of_freedom=self._fewest(w != 0),
         )  # fmt: skip
 
     def wald_test(
@@ -246,10 +246,10 @@ class Estimate(Estimated, Record):
             )
         off, V = R @ self.value - r, R @ self._between(which) @ R.T
         if condition(V) * rank_tolerance(len(R)) > 1:
-            raise InvalidInput("the rows of R repeat each other: test fewer of them.")
+            raise InvalidInput("rows of R are 0 or repeat each other: test fewer of them.")
         statistic = float(off @ np.linalg.solve(V, off)) / len(R)
         freedom = self._fewest(which)
-        return WaldTest(said, statistic, len(R), math.inf if freedom is None else freedom)
+        return WaldTest(said, statistic, len(R), math.inf if freedom is None else float(freedom))
 
     def compare(self, smaller: Estimate) -> WaldTest:
         """Test of a smaller model of the same release: are the coefficients that it lacks all 0?"""
@@ -276,19 +276,25 @@ class Estimate(Estimated, Record):
     def _predicted(
         self, H: Array, confidence: float, noise: float | None, freedom: float = math.inf
     ) -> Prediction:
-        """`freedom`: degrees of freedom of `noise`, where it is itself an estimate."""
-        middle, which = H @ self.value, (H != 0).any(axis=0)
-        variance = np.einsum("ki,ij,kj->k", H, self._between(which), H)
-        fewest = self._fewest(which)
+        """`freedom`: degrees of freedom f of `noise`, where it is itself an estimate.
 
-        def around(variance: Array, freedom: float | None) -> Array:
+        Those of a sum of variances v₁ + v₂ are at least (v₁ + v₂)²/(v₁/√f₁ + v₂/√f₂)², whatever
+        the correlation of their estimates.
+        """
+        middle, fewest = H @ self.value, self._fewest(H != 0)
+        variance = np.einsum("ki,ij,kj->k", H, self._between((H != 0).any(axis=0)), H)
+
+        def around(variance: Array, freedom: Array | None) -> Array:
             half = quantile(confidence, freedom) * np.sqrt(variance)
             return np.stack([middle - half, middle + half], axis=-1)
 
         new = None
         if noise is not None:
-            least = min(freedom, math.inf if fewest is None else fewest)
-            new = around(variance + as_nonnegative(noise, "noise"), least)
+            noise = as_nonnegative(noise, "noise")
+            own = variance / np.sqrt(math.inf if fewest is None else fewest)
+            with np.errstate(divide="ignore", invalid="ignore"):  # all known, or no variance
+                least = ((variance + noise) / (own + noise / math.sqrt(freedom))) ** 2
+            new = around(variance + noise, np.nan_to_num(least, nan=math.inf))
         return Prediction(
             value=middle, interval=around(variance, fewest), prediction_interval=new,
             confidence=confidence,
@@ -342,17 +348,15 @@ class Estimate(Estimated, Record):
     def _between(self, which: AnyArray) -> Array:
         if np.isnan(self.covariance[np.ix_(which, which)]).any():
             raise InvalidInput(
-                "how these estimates vary together was not published: that needs the matrix of "
-                "the release."
+                "how these estimates vary together is not known: that needs the matrix of the "
+                "release, and coefficients of one private column."
             )
         return np.where(np.outer(which, which), self.covariance, 0.0)
 
-    def _fewest(self, which: AnyArray) -> float | None:
+    def _fewest(self, which: AnyArray) -> Array | None:
         if self.degrees_of_freedom is None:
             return None
-        return float(
-            np.broadcast_to(self.degrees_of_freedom, which.shape)[which].min(initial=math.inf)
-        )
+        return np.asarray(np.where(which, self.degrees_of_freedom, math.inf).min(axis=-1))
 
     def _heading(self) -> list[str]:
         noise = "; the noise was SIMULATED: no protection" if self.simulated else ""

@@ -7,7 +7,7 @@ bound, is replaced by v = ±ε with probabilities (ε ± u)/2ε. With t = u/ε, 
              score = h/(1 + th)/ε ,   I = E[h²/(1 − t²h²)]/ε² ,   h = tanh a
     edge     I → k/ε² as |t| → 1 ,    k = E sinh² a = (∫ p_−ε²/p_ε dz − 1)/4
 
-I is even and convex in t inside: sup I = max(j, k)/ε², **infinite** where p_ε and p_−ε do not cover
+I is even and convex in t inside: sup I = max(j, k)/ε², infinite where p_ε and p_−ε do not cover
 each other (D of one sign). At the kink |u| = ε the information is the larger of its one-sided
 limits, the score that of the outside.
 """
@@ -265,7 +265,7 @@ class Gain(Factor):
         p(z|u) = f(D)/|u| ,  D = z/u ,     score = −(1 + D l'(D))/u ,  l = ln f
         I_z(u) = j/u² ,  j = E(1 + D l'(D))² :  2 + m²/σ² (Gaussian),  1 + m²/b² (Laplace), mean m
 
-    A density that jumps at a D ≠ 0 has **infinite** information at every u. sup = ∞ without
+    A density that jumps at a D ≠ 0 has infinite information at every u. sup = ∞ without
     truncation, for which D is Gaussian or Laplace of mean m ≠ 0. Unbiased where E D = 1. No finite
     ε.
 
@@ -355,7 +355,7 @@ def _gain(z: Array, u: Array) -> Array:
 class TwinUniform(Channel):
     """z = D u, D uniform on [1 − b, 1 − a] ∪ [1 + a, 1 + b], 0 ≤ a < b (a inner, b outer).
 
-    E z = u. Information **infinite** at every u: the density 1/(2(b − a)|u|) jumps at edges that
+    E z = u. Information infinite at every u: the density 1/(2(b − a)|u|) jumps at edges that
     move with u. Brackenbury et al. 2019.
 
     >>> channel = TwinUniform(inner=0.25, outer=0.75)

@@ -21,8 +21,8 @@ class LinearModel:
     noise    the distribution of w: `noise.Gaussian(cov)`, any other (i.i.d. components), a list of
              them, or a number, the variance of i.i.d. Gaussian noise.
     names    of the parameters; by default those of the columns of a data frame, else θ[0], θ[1], …
-    accuracy relative error of the columns of H: directions of θ that H shows no better count as not
-             seen.
+    accuracy  relative error of the columns of H: directions of θ that H shows no better count as
+             not seen.
 
     H and the noise are public: fitted on the private measurements they leak.
 

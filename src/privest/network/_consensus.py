@@ -43,9 +43,9 @@ class Consensus(Record):
     estimates        (N, n) or (N, trials, n).
     informations     (N, n, n): r_i, about the mean of all.
     rounds           exchanges with the neighbours.
-    certified_errors (N,) bounds on √((θ̂_i − θ*)ᵀ PI (θ̂_i − θ*)), the distance from the efficient
+    certified_errors  (N,) bounds on √((θ̂_i − θ*)ᵀ PI (θ̂_i − θ*)), the distance from the efficient
                      estimate in its standard errors.
-    predicted_rounds upper bound on `rounds` from the spectrum of W, up to 5%; None: not known.
+    predicted_rounds  upper bound on `rounds` from the spectrum of W, up to 5%; None: not known.
     trace            (rounds + 1, …) estimates of every round (NaN until r_i,k > 0), if asked for.
     simulated        whether any agent's release was; None: not known.
     """
@@ -170,7 +170,7 @@ def average(
     floor of `coro:consensus` for v = 1 (a real release has v = 1 + 3g²/4), up to `tolerance`
     standard errors. I_Z(Y) = diag(S_i) for all messages of all rounds, functions of the x_j,0.
     Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal.
-    Source: `coro:consensus`; docs/howto/networks.md.
+    Source: `coro:consensus`; the page on networks of sensors.
     """
     if not isinstance(release, SensorRelease):
         raise InvalidInput(f"give the release of all agents; received {type(release).__name__}.")

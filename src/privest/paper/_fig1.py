@@ -74,7 +74,7 @@ def fig1(
                  "-least-squares" behind them), classes of your own channels, and functions of
                  (model, s) that return a mechanism and an estimator.
     trials       of every point: 2000; on a graphics processor 10⁶.
-    model, theta another y = Hθ + w, w white and Gaussian, and its true θ.
+    model, theta  another y = Hθ + w, w white and Gaussian, and its true θ.
     backend      "cupy": on a graphics processor; other random numbers than "numpy".
     running      workers=: processes; progress=: called with (chunks done, all).
     """

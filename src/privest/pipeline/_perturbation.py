@@ -71,7 +71,8 @@ class OutputPerturbation:
 
     `release` depends on the measurements by what it releases alone. Errors of `simulate` depend on
     the measurements, and are for the data owner.
-    Source: `algo:mult`, `thm:rate_attainablility`, `concl:ML` (under `assum:mult`); theory.md 7.
+    Source: `algo:mult`, `thm:rate_attainablility`, `concl:ML` (under `assum:mult`);
+    section 7 of the theory page.
 
     >>> import privest as pv
     >>> model = pv.LinearModel([[1.0]] * 100, noise=pv.noise.Laplace(1.0))

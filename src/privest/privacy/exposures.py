@@ -39,7 +39,7 @@ class Exposure(Record):
     typical, pair  √2σ, the rms difference of people with equal features, and how often an attacker
                    picks the right one of two equally likely values at that distance.
     ends           the same for the two ends of the range; None: no range.
-    epsilon, delta of one value replaced anywhere in the range; ∞ without a range.
+    epsilon, delta  of one value replaced anywhere in the range; ∞ without a range.
     """
 
     sd: float

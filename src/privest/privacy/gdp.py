@@ -2,7 +2,7 @@
 
     δ(ε) = Φ(a) − e^ε Φ(b) ,   a = μ/2 − t,   b = −μ/2 − t,   t = ε/μ
 
-(theory.md 5; Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Cor. 2.13).
+(Section 5 of the theory page; Balle and Wang 2018, Theorem 8; Dong, Roth and Su 2022, Cor. 2.13).
 
 Numerics. With e^ε φ(b) = φ(a) the terms are Φ(a) and φ(a)·M(−b), M(x) = Φ(−x)/φ(x) the Mills
 ratio (`erfcx`). Where they agree to a factor of two, δ is the positive integral

@@ -105,7 +105,7 @@ def delta(given: float) -> str:
 
 
 def chance(p: float) -> str:
-    return f"below {end(SURE)}" if p < SURE else near(p, digits=2)
+    return f"p < {end(SURE)}" if p < SURE else f"p = {near(p, digits=2)}"
 
 
 def ratio(t: float) -> str:

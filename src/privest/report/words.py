@@ -135,10 +135,10 @@ WORDS: dict[str, str] = {
     "sums_explained": "The features explain about {share:percent} of the variance (R²).",
     "wald": (
         "Wald test of {names:and} against 0: F({first:count}, {second:count}) = "
-        "{statistic:near}, p = {p:p}."
+        "{statistic:near}, {p:p}."
     ),
     "wald_many": (
-        "Wald test of {names:and} against 0: χ²/{first:count} = {statistic:near}, p = {p:p}."
+        "Wald test of {names:and} against 0: χ²/{first:count} = {statistic:near}, {p:p}."
     ),
     "sums_silent": "Noisy sums show no residuals, no outliers and no share of clipped values.",
     "sums_exposure": "Sums and squares together carry at most {exposure:level} of Fisher "

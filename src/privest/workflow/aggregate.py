@@ -54,6 +54,10 @@ NO_ROOT = (
     "The noisy score equations have no solution: the noise is too large beside so few rows. It was "
     "charged; a second release would cost privacy again. Plan with a larger ε or fewer features."
 )
+SMALLER = (
+    "The intervals of a smaller model take the coefficients that it lacks as 0. Where they are "
+    "not, errors are larger: compare it with the whole model first."
+)
 FEWEST = 10  # rows of a category, below which sums show the features of its members
 NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
 COVARIANCE = "covariance"
@@ -118,10 +122,13 @@ class Aggregate:
 
         as_choice(errors, ("auto",), "errors of noisy sums (t, HC3 and HC2 are for rows)")
         own = next(one for one in release.sums if one.target == release.column.target)
-        none = () if np.isfinite(own.variance).all() else (NO_ROOT,)
+        cautions = [] if np.isfinite(own.variance).all() else [NO_ROOT]
+        if set(own.matrix) == {COVARIANCE}:  # of `within`
+            cautions.append(SMALLER)
         return TableEstimate(
-            cautions=none, value=own.estimate, covariance=own.covariance, names=release.names,
-            simulated=release.simulated, method=METHODS[own.kind], rows=release.rows,
+            cautions=tuple(cautions), value=own.estimate, covariance=own.covariance,
+            names=release.names, simulated=release.simulated, method=METHODS[own.kind],
+            rows=release.rows,
             degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
             dropped=release.dropped, release=release, noise_found=own.residual_variance,
             r_squared=own.r_squared, noise_freedom=own.noise_freedom,
@@ -351,7 +358,8 @@ class Published:
     def within(self, places: Sequence[int]) -> Published:
         """The submodel of some coefficients, the others 0: generalised least squares of z.
 
-        E z = √c₁·B·Cθ, cov z = I + c₁·σ²·Σℓℓᵀ, with the mean σ² that the release shows.
+        E z = √c₁·B·Cθ, cov z = I + c₁·σ²·Σℓℓᵀ, with the mean σ² that the release shows. That σ²
+        and R² are of the whole model: the smaller one has none.
         """
         if not self.matrix or self.kind == SCORES:
             raise InvalidInput(
@@ -371,7 +379,7 @@ class Published:
         freedom = np.full(len(places), float(self.freedom.min()))
         return replace(
             self, estimate=estimate, variance=np.diagonal(covariance).copy(), freedom=freedom,
-            matrix={COVARIANCE: covariance},
+            matrix={COVARIANCE: covariance}, residual_variance=None, r_squared=None,
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:

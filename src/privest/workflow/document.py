@@ -80,7 +80,7 @@ class LedgerPlace:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """Rows of a release: H (rows, n) and noisy values z (rows,) in units of the model.
+    """Rows of a release: H (rows, n) and noisy values z (rows,), as in `values`.
 
     levels  of the rows with a level column; z is NaN where the level is 0.
     """
@@ -293,7 +293,7 @@ class TableRelease(ReleaseRecord, Terms):
 
     @property
     def values(self) -> Array:  # type: ignore[override]
-        """The noisy values of every row, (rows,), in units of the model."""
+        """The noisy target of every row, (rows,), or its noisy logarithm where that is modelled."""
         return np.concatenate([block.z for block in self.blocks()])
 
     def remembered(self) -> TableRelease:
@@ -309,7 +309,7 @@ class TableRelease(ReleaseRecord, Terms):
         return "pandas" if self.memory is None else self.memory.library
 
     def to_frame(self, library: str | None = None) -> Any:  # noqa: ANN401 - pandas or polars
-        """The table: public columns, and noisy values in units of the model."""
+        """The table: public columns, and the noisy `values` as z."""
         blocks = list(self.blocks())
         columns = dict(zip(self.coefficients, np.concatenate([one.H for one in blocks]).T))
         columns.pop("intercept", None)

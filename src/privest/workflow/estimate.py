@@ -63,7 +63,8 @@ def estimate(
                noise, maximum likelihood for any other, the clipped likelihood with a range.
     cov_type   of a table: "auto", "t", "HC3" or "HC2"; of yes/no
                and counts "model" or "HC3".
-    features   of an aggregate release with its matrix: the coefficients of a smaller model.
+    features   of an aggregate release with its matrix: the coefficients of a smaller model, with
+               errors as if those that it lacks were 0 (`compare` tests that).
     mechanism  that made a bare array z (q,) or (trials, q).
     backend    "numpy", or "cupy" for a maximum likelihood fit.
     """
@@ -95,8 +96,12 @@ def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
             )
     places = [k for k, name in enumerate(known) if name in {"intercept", *features}]
     names = tuple(release.names[k] for k in places)
+    if names == release.names:
+        return release
     sums = tuple(one.within(places) for one in release.sums)
-    return replace(release, sums=sums, coefficients=names)
+    columns = tuple(replace(one, residual_variance=None) for one in release.columns)
+    lists = {k: v for k, v in release.categories.items() if any(f"{k}=" in one for one in names)}
+    return replace(release, sums=sums, coefficients=names, columns=columns, categories=lists)
 
 
 def _of_table(release: TableRelease, errors: str) -> TableEstimate:

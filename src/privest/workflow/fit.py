@@ -26,6 +26,7 @@ from privest.estimator.inference import (
 from privest.linalg import RunningLeastSquares, tall_triangle
 from privest.linalg.tolerances import rank_tolerance
 from privest.privacy import Range
+from privest.records import quantile
 from privest.workflow.document import ReleasedRows, TableRelease
 from privest.workflow.result import SMALL, TableEstimate
 
@@ -200,9 +201,12 @@ def estimate_levels(release: TableRelease, how: str = "auto") -> TableEstimate:
         raise too_few(release)
     found = fit_levels(shown, n)
     errors = replace(found.errors, classical=found.noise_variance * inverse)
+    low, high = found.noise_interval or (0.0, 0.0)
+    deviation = (high - low) / (2 * quantile(found.confidence))  # of σ̂², where above 0
+    freedom = 2 * (found.noise_variance / deviation) ** 2 if low > 0 else 0.0
     return estimated(
         release, found.value, errors, noise_found=found.noise_variance,
-        noise_interval=found.noise_interval,
+        noise_interval=found.noise_interval, noise_freedom=freedom,
         less_noise_p=less_noise_p(found.least_noise, found.freedom, 1.0),
     )  # fmt: skip
 

@@ -153,8 +153,8 @@ class Plan(Terms):
     ) -> float:
         """The level at which a coefficient has this standard error; of sums c₁.
 
-        confidence  `error` is the half-width of this interval. alone: the error that privacy alone
-        adds, which needs no residual variance.
+        confidence  `error` is the half-width of this interval.
+        alone       `error` is what privacy alone adds, which needs no residual variance.
         """
         if self.survey.levels is not None or len(self.columns) > 1:
             raise InvalidInput(
@@ -407,7 +407,7 @@ def plan(
     data       a pandas, polars or Dask frame, a mapping of names to vectors, or the path of a file.
     formula    "ldl ~ age + C(sex) + bmi", "log(ldl) ~ age*dose - 1"; or `target` and `features`;
                or `target` alone for its mean, with `by` for the means of groups.
-    categories public list of each categorical column; the first is the baseline.
+    categories  public list of each categorical column; the first is the baseline.
     residual_variance, reference, expected
                public knowledge, as in `Public`; may be left out.
     range      (low, high) of the private values, or {target: (low, high)}.

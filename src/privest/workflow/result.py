@@ -109,9 +109,11 @@ class TableEstimate(Estimate):
         For a logarithm it is the median (the geometric mean), for yes/no the share of yes.
 
         rows   values by name, of numbers or columns; a list of such rows; a frame, whose other
-               columns are ignored.
-        noise  the residual variance, for prediction intervals of numeric outcomes; None: as stated,
-               or as the release shows it.
+               columns are ignored. A transformed feature has the name of its coefficient,
+               {"log(bmi)": 3.2}.
+        noise  the residual variance (of the logarithm, where that is modelled), for prediction
+               intervals of numeric outcomes; None: as stated, or as the release shows it with at
+               least 4 degrees of freedom; else there are no such intervals.
         """
         from privest.workflow.units import in_file_units, require_predictable
 

@@ -206,7 +206,7 @@ class LeavingRows(Leaving):
         return public, literal_root(public[0])
 
     def _noisy(self, values: Array, weights: Array | None) -> AnyArray:
-        """z: whole numbers of a real release; of a simulation doubles in units of the model."""
+        """z: whole numbers of a real release; of a simulation doubles, as in `values`."""
         column, mechanism = self.plan.column, self.mechanism
         ends = self.plan.ends(column)
         y = modelled(self.spec.model.transform, values if ends is None else np.clip(values, *ends))

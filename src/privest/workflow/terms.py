@@ -104,14 +104,14 @@ class Terms:
         return ends_of(self.model, self.privacy, column.target)
 
     def limits(self, column: Column) -> Range | None:
-        """The range of a column in the units of the model."""
+        """The range of the target, or of its logarithm where that is modelled."""
         return limits_of(self.model, self.privacy, column.target)
 
     def summed(self, column: Column) -> Range:
         return _summed(self.privacy, _range_of(self.model, self.privacy, column.target))
 
     def sensitivity(self, column: Column) -> float | None:
-        """The stated one, at most the width of the range, in the units of the model."""
+        """The stated one, at most the width of `limits`, in the same units."""
         limits, stated = self.limits(column), self.privacy.sensitivity
         if limits is None:
             return stated
@@ -123,7 +123,10 @@ class Terms:
         return tuple(_range_of(self.model, self.privacy, one).width for one in self.model.target)
 
     def unit_level(self, column: Column) -> float:
-        """The level that z is in units of: 1 with a level column, whose rows have their own."""
+        """The level s of the unit 1/√s in which the released numbers z of a column are counted.
+
+        That of the column; 1 with a level column, where z of each row is in units of its own level.
+        """
         return column.level if self.privacy.level_column is None else 1.0
 
     @property

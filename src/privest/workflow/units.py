@@ -45,10 +45,10 @@ def row_of(
             said: Any = TRUTHS.get(str(value).lower(), value)  # yes and no, as in a table
             cells[name] = as_number(said, f"the value of {name!r}")
         else:
-            listed = ", ".join(dict.fromkeys(one for one in names if one != INTERCEPT))
+            listed = tuple(one for one in names if one != INTERCEPT)
             raise InvalidInput(
-                f"there is no feature {name!r}; coefficients are {listed}."
-                f"{meant(name, (*names, *categories))}"
+                f"there is no feature {name!r}; coefficients are: {', '.join(listed) or 'none'}."
+                f"{meant(name, (*listed, *categories))}"
             )
     return np.array([_cell(name, cells) for name in names])
 
@@ -98,8 +98,8 @@ def in_file_units(found: TableEstimate, linear: Prediction) -> Prediction:
     kind, link = LINKS[model.transform if model.family == "gaussian" else model.family]
     if link is None:
         return linear
-    new = None if linear.prediction_interval is None else link(linear.prediction_interval)
     with np.errstate(over="ignore"):
+        new = None if linear.prediction_interval is None else link(linear.prediction_interval)
         return replace(
             linear, kind=kind, value=link(linear.value), interval=link(linear.interval),
             prediction_interval=new,

@@ -59,6 +59,7 @@ def test_the_median_at_a_row_of_a_logarithm(logs):
     assert low < np.exp(H @ THETA) < high
     (ends,), (new,) = one.interval, one.prediction_interval
     assert new[0] < ends[0] < ends[1] < new[1]
+    assert np.isinf(found.predict(ROW | {"age": 1e9}).prediction_interval).any()  # and no warning
 
 
 def test_plain_targets_have_means_too(tmp_path):
