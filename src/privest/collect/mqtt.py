@@ -29,14 +29,15 @@ from privest.reading import parse_json
 if TYPE_CHECKING:
     from privest.collect.server import Collector
 
-ADDRESS = re.compile(r"mqtts?://([^/@]*@)?(\[[0-9a-f:]+\]|[^/@:\[]+)(:\d{1,4}|:[1-5]\d{4})?(/|$)")
+ADDRESS = re.compile(r"mqtts?://([^/@]*@)?(\[[0-9a-f:]+\]|[^/@:\[]+)(:(?P<port>\d{1,5}))?(/|$)")
 PAUSE = 2.0  # seconds until the broker is tried again
 PATIENCE = 10.0  # seconds after which a device takes an answer for lost
 
 
 def broker_of(url: str) -> dict[str, Any]:
     """Options of a client for mqtt://[user:password@]host[:port], or mqtts:// with TLS."""
-    if ADDRESS.match(url) is None:
+    found = ADDRESS.match(url)
+    if found is None or int(found["port"] or 0) > 65535:
         raise InvalidInput("the address of a broker is mqtt://HOST:PORT or mqtts://HOST:PORT.")
     parts = urlsplit(url)
     tls = parts.scheme == "mqtts"
@@ -71,7 +72,8 @@ def post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
 
     Silence is status 0: the device asks again.
     """
-    name = as_name(urlsplit(url).path.split("/")[1], "the name of the plan in the address")
+    path = urlsplit(url).path.rpartition("/")[0]
+    name = as_name(path.removeprefix("/"), "the name of the plan, after the broker's address,")
     try:
         return asyncio.run(asyncio.wait_for(_asked(url, f"privest/{name}", body), PATIENCE))
     except (aiomqtt.MqttError, TimeoutError, OSError):
