@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,10 +22,7 @@ from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
 from privest.files import atomic_write
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
     from privest.collect import CollectionPlan, Device, SqlStore
-    from privest.collect.server import Collector
 
 NEEDED = ("starlette", "uvicorn", "msgspec", "prometheus_client", "aiomqtt")
 
@@ -83,6 +80,7 @@ def collect(
     try:
         import uvicorn
 
+        from privest.collect.mqtt import broker_of, listen
         from privest.collect.plan import load_plan
         from privest.collect.server import Collector, Tokens, make_app, new_token
         from privest.collect.store import open_store
@@ -104,6 +102,9 @@ def collect(
         typer.echo(token)
         return
     if merge is not None or check or course is not None:
+        there = store if merge is None else merge  # a merge may begin a store of its own
+        if not (there.startswith("postgres") or Path(there).is_file()):
+            raise InvalidInput(f"there is no store {there}.")
         with open_store(store, plan) as own:
             _after(own, merge, check, course)
         return
@@ -112,12 +113,19 @@ def collect(
     if key is not None and certificate is None:
         raise InvalidInput("state the certificate of this key.")
     known = None if tokens is None else Tokens.load(tokens)
+    if mqtt is not None:
+        broker_of(mqtt)  # refused now rather than later
     collector = Collector(open_store(store, plan), known)
+    sources = [] if mqtt is None else [partial(listen, collector, mqtt)]
     config = uvicorn.Config(
-        _with_mqtt(make_app(collector), collector, mqtt), host=host, port=port, log_level="warning",
+        make_app(collector, *sources), host=host, port=port, log_level="warning",
         access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=5,
         ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
+    try:
+        config.load()
+    except OSError as error:
+        raise InvalidInput(f"the certificate or its key cannot be used ({error}).") from None
     scheme = "http" if certificate is None else "https"
     console.print(shown(f"Collecting at {scheme}://{host}:{port}/  plan {plan.hash}"))
     for name in plan.levels:
@@ -149,17 +157,14 @@ def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -
     from privest.collect import estimate, merge, open_store, replay, running_sums
 
     if other is not None:
-        if not (other.startswith("postgres") or Path(other).is_file()):
-            raise InvalidInput(f"there is no store {other}.")
         with open_store(other, own.plan) as source:
             counts = merge(own, source)
         note(", ".join(f"{answer.text}: {count:,}" for answer, count in counts.items() if count))
     if check:
         if not replay(own):
             raise InvalidInput("the sums are not those of the reports: the store was changed.")
-        found = estimate(own.plan, own.sums())
-        note(f"The sums are those of {sum(found.rows.values()):,} reports.")
-        typer.echo(found.estimate.summary())
+        note(f"The sums are those of {own.count()[0]:,} reports.")
+        typer.echo(estimate(own.plan, own.sums()).estimate.summary())
     if course is not None:
         names = own.plan.names
         titles = [f"{kind} {name}" for kind in ("estimate", "s.e.", "bound") for name in names]
@@ -174,28 +179,6 @@ def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -
                 lines.append([step, count, *(f"{one:.9g}" for one in numbers)])
         atomic_write(course, as_csv(["step", "reports", *titles], lines))
         tell_file("The course", course)
-
-
-def _with_mqtt(served: Starlette, collector: Collector, address: str | None) -> Starlette:
-    """The app, listening to a broker too while it runs."""
-    if address is None:
-        return served
-    from privest.collect.mqtt import broker_of, listen
-
-    broker_of(address)  # refused now rather than later
-    inner = served.router.lifespan_context
-
-    @contextlib.asynccontextmanager
-    async def both(app: Starlette) -> AsyncIterator[None]:
-        async with inner(app):
-            task = asyncio.create_task(listen(collector, address))
-            try:
-                yield
-            finally:
-                task.cancel()
-
-    served.router.lifespan_context = both
-    return served
 
 
 @command()

@@ -13,7 +13,7 @@ import json
 import math
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,10 +151,11 @@ class Tokens:
 
 def new_token(name: str, budget: float = math.inf) -> tuple[str, str]:
     """A token for a device, and its line for the file of tokens."""
+    as_name(name.removesuffix("*") or "x", "the name of a device")
+    if not budget > 0:
+        raise InvalidInput("the budget of a device must be above 0.")
     token = secrets.token_urlsafe(24)
-    line = f"{name} {hashlib.sha256(token.encode()).hexdigest()} {budget}\n"
-    Tokens([line])
-    return token, line
+    return token, f"{name} {hashlib.sha256(token.encode()).hexdigest()} {budget}\n"
 
 
 class Collector:
@@ -328,8 +329,8 @@ def _said(report: Report, answer: Answer) -> dict[str, object]:
     return {"id": report.id, "status": answer.value, "text": answer.text}
 
 
-def make_app(collector: Collector) -> Starlette:
-    """The collector as ASGI."""
+def make_app(collector: Collector, *sources: Callable[[], Coroutine[Any, Any, None]]) -> Starlette:
+    """The collector as ASGI; `sources` bring it reports from elsewhere while it runs."""
 
     async def reports(request: Request) -> Response:
         tokens = collector.tokens
@@ -383,10 +384,13 @@ def make_app(collector: Collector) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        coming = [asyncio.create_task(one()) for one in sources]
         tasks = [asyncio.create_task(collector.run()), asyncio.create_task(collector.watch())]
         try:
             yield
         finally:
+            for task in coming:
+                task.cancel()
             while not collector._queue.empty() or collector._waiting:
                 await asyncio.sleep(0.01)  # what is accepted is written
             for task in tasks:

@@ -238,7 +238,7 @@ def _postgres(address: str) -> Any:  # noqa: ANN401 - a connection
     try:
         found = psycopg.connect(address, autocommit=True)
         found.execute("SET synchronous_commit = on")  # a report is on disk before it is answered
-    except psycopg.OperationalError as error:
+    except psycopg.Error as error:  # of an address that is none too
         raise InvalidInput(f"the database does not answer ({type(error).__name__}).") from None
     return found
 

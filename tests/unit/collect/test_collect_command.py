@@ -65,8 +65,10 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
     assert (name, float(most)) == ("m1", 2.0)
     assert done.stdout.strip() not in (tmp_path / "t.txt").read_text()
     assert Tokens.load(tmp_path / "t.txt").owner(f"Bearer {done.stdout.strip()}") == ("m1", 2.0)
-    for wrong in (["--add-device", "a b"], ["--add-device", "m2", "--budget", "-1"]):
-        assert called(*words, *wrong).returncode == 2
+    for wrong, said in (("a b", "name of a device"), ("#m2", "name of a device"), ("m2", "budget")):
+        refused = called(*words, "--add-device", wrong, "--budget", "-1")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert said in refused.stderr
     (tmp_path / "t.txt").write_text((tmp_path / "t.txt").read_text().strip())  # by hand
     other = called(*words, "--add-device", "m3", "--budget", "1.23456789")
     owner = Tokens.load(tmp_path / "t.txt").owner(f"Bearer {other.stdout.strip()}")
@@ -80,11 +82,16 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
         ([], "file of tokens"), (["--add-device", "m1"], "file of tokens"),
         (["--open", "--mqtt", "localhost:1883"], "address of a broker"),
         (["--open", "--mqtt", "mqtt://localhost:abc"], "address of a broker"),
+        (["--open", "--mqtt", "mqtt://localhost:65536"], "address of a broker"),
         (["--merge", "none.db"], "no store none.db"),
+        (["--check"], "no store collection.db"),
         (["--open", "--store", "none/c.db"], "cannot be used"),
         (["--open", "--store", "postgresql://nobody@127.0.0.1:1/none"], "does not answer"),
         (["--open", "--tokens", "t.txt"], "open to all"),
+        (["--open", "--store", "postgresql://nobody@h/none?other=1"], "does not answer"),
         (["--open", "--key", "k.pem"], "certificate of this key"),
+        (["--open", "--certificate", "none.pem"], "certificate or its key"),
+        (["--open", "--mqtt", "mqtt://h:61883", "--certificate", "plan.toml"], "certificate or"),
     ],
 )  # fmt: skip
 def test_what_a_collector_refuses(plan_file, words, said):
@@ -104,6 +111,8 @@ def test_a_device_without_a_collector(plan_file, tmp_path, monkeypatch):
     assert "does not answer" in done.stderr
     done = called("contribute", "ftp://example", "day.csv", *words)
     assert "begins with https" in done.stderr
+    done = called("contribute", "mqtt://127.0.0.1:1", "day.csv", *words)
+    assert "the name of the plan, after the broker's address" in done.stderr
     assert not (tmp_path / "privest-device.db").exists()
 
 
