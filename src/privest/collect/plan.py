@@ -112,9 +112,7 @@ class CollectionPlan:
 
     def __post_init__(self) -> None:
         as_name(self.name, "the name of a plan")
-        if isinstance(self.features, str):
-            raise InvalidInput("features must be a list of names.")
-        object.__setattr__(self, "features", tuple(self.features))
+        object.__setattr__(self, "features", _names(self.features, "features"))
         as_count(self.steps, "steps", least=1)
         low, high = self.range
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
@@ -311,7 +309,7 @@ def on_feature_grid(features: Sequence[float]) -> tuple[int, ...]:
 
 
 def _names(given: object, name: str) -> tuple[str, ...]:
-    if not isinstance(given, list):
+    if not isinstance(given, list | tuple):
         raise InvalidInput(f"{name} must be a list of names.")
     return tuple(read_text(one, "a feature") for one in given)
 
