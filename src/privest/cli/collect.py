@@ -95,6 +95,8 @@ def collect(
     if add_device is not None:
         if tokens is None:
             raise InvalidInput("state the file of tokens.")
+        if not budget >= min(plan.levels.values()):
+            raise InvalidInput("the budget of a device is at least the lowest level of the plan.")
         token, line = new_token(add_device, budget)
         with tokens.open("a", encoding="utf-8") as file:
             file.write("\n" + line)  # the line before it may have no end
@@ -159,7 +161,7 @@ def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -
     if other is not None:
         with open_store(other, own.plan) as source:
             counts = merge(own, source)
-        note(", ".join(f"{answer.text}: {count:,}" for answer, count in counts.items() if count))
+        note(", ".join(f"{answer.text}: {count:,}" for answer, count in counts.items()))
     if check:
         if not replay(own):
             raise InvalidInput("the sums are not those of the reports: the store was changed.")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import platform
 import re
 from pathlib import Path
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from privest.collect.server import Collector
 
 ADDRESS = re.compile(r"mqtts?://([^/@]*@)?(\[[0-9a-f:]+\]|[^/@:\[]+)(:(?P<port>\d{1,5}))?(/|$)")
+LOG = logging.getLogger(__name__)
 PAUSE = 2.0  # seconds until the broker is tried again
 PATIENCE = 10.0  # seconds after which a device takes an answer for lost
 
@@ -54,16 +56,20 @@ async def listen(collector: Collector, url: str) -> None:
     root, plan = f"privest/{collector.plan.name}", json.dumps(collector.plan.to_dict())
     own = f"{platform.node()} {Path(collector.store.address).absolute()} {collector.plan.hash}"
     name = f"collector-{hashlib.sha256(own.encode()).hexdigest()[:16]}"
-    broker = broker_of(url)
+    broker, told = broker_of(url), False
     while True:
         try:  # the broker keeps what comes while the collector is away
             async with aiomqtt.Client(**broker, identifier=name, clean_session=False) as client:
+                told = False
                 await client.publish(f"{root}/plan", plan, qos=1, retain=True)
                 await client.subscribe(f"{root}/reports", qos=1)
                 async for message in client.messages:
                     for device, text in await collector.answers_by_device(bytes(message.payload)):
                         await client.publish(f"{root}/answers/{device}", text, qos=1)
-        except aiomqtt.MqttError:
+        except aiomqtt.MqttError as error:
+            if not told:
+                LOG.warning("The MQTT broker does not answer (%s). It is tried again.", error)
+            told = True
             await asyncio.sleep(PAUSE)
 
 

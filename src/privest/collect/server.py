@@ -49,17 +49,14 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z")]
 
 
 class Sent(msgspec.Struct, forbid_unknown_fields=True):
-    """A report as it is sent."""
+    """A report as it is sent: the fields of `Report`, in their order."""
 
     id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
     device: Name
     step: Annotated[int, msgspec.Meta(ge=0, le=2**40)]
     level: Name
-    features: Annotated[list[Whole], msgspec.Meta(max_length=1000)]
+    features: Annotated[tuple[Whole, ...], msgspec.Meta(max_length=1000)]
     z: Whole
-
-    def report(self) -> Report:
-        return Report(self.id, self.device, self.step, self.level, tuple(self.features), self.z)
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -152,8 +149,6 @@ class Tokens:
 def new_token(name: str, budget: float = math.inf) -> tuple[str, str]:
     """A token for a device, and its line for the file of tokens."""
     as_name(name.removesuffix("*") or "x", "the name of a device")
-    if not budget > 0:
-        raise InvalidInput("the budget of a device must be above 0.")
     token = secrets.token_urlsafe(24)
     return token, f"{name} {hashlib.sha256(token.encode()).hexdigest()} {budget}\n"
 
@@ -230,7 +225,7 @@ class Collector:
         sent = self.decoded(body)
         if sent.plan != self.plan.hash:
             raise Problem(422, "these reports are of another plan: fetch /plan")
-        return [one.report() for one in sent.reports]
+        return [Report(*msgspec.structs.astuple(one)) for one in sent.reports]
 
     async def run(self) -> None:
         """Write what waits, in groups, until it is cancelled."""

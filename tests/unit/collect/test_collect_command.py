@@ -65,8 +65,11 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
     assert (name, float(most)) == ("m1", 2.0)
     assert done.stdout.strip() not in (tmp_path / "t.txt").read_text()
     assert Tokens.load(tmp_path / "t.txt").owner(f"Bearer {done.stdout.strip()}") == ("m1", 2.0)
-    for wrong, said in (("a b", "name of a device"), ("#m2", "name of a device"), ("m2", "budget")):
-        refused = called(*words, "--add-device", wrong, "--budget", "-1")
+    for wrong, budget, said in (
+        ("a b", "1", "name of a device"), ("#m2", "1", "name of a device"),
+        ("m2", "0.5", "lowest level"), ("m2", "nan", "lowest level"),
+    ):  # fmt: skip
+        refused = called(*words, "--add-device", wrong, "--budget", budget)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert said in refused.stderr
     (tmp_path / "t.txt").write_text((tmp_path / "t.txt").read_text().strip())  # by hand
