@@ -91,9 +91,8 @@ class Device(Closing):
             self._headers["authorization"] = f"Bearer {as_name(token, 'a token')}"
         self.device: str = as_name(device, "the name of a device")
         text = self._asked("/plan", None).body.decode("utf-8", "replace")
-        self.plan: CollectionPlan = CollectionPlan.from_dict(
-            parse_json(text, "the plan of the collector")
-        )
+        stated = parse_json(text, "the plan of the collector")
+        self.plan: CollectionPlan = CollectionPlan.from_dict(stated)
         if plan is not None and plan != self.plan.hash:
             raise InvalidInput("the collector has another plan than the one that you accept.")
         self.level: str = level or min(self.plan.levels, key=lambda one: self.plan.levels[one])

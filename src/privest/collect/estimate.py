@@ -45,8 +45,6 @@ def estimate(plan: CollectionPlan, sums: Mapping[str, Sums]) -> Collected:
     unit = 1.0 + extra_variance(GRID)
     parts: list[tuple[Array, Array, float, float, int]] = []
     for name, own in sums.items():
-        if own.count == 0:
-            continue
         level = plan.levels[name]
         products = _as_floats(own, size)
         hh, hz = products[:size, :size], products[:size, size] / math.sqrt(level)
@@ -57,7 +55,7 @@ def estimate(plan: CollectionPlan, sums: Mapping[str, Sums]) -> Collected:
         right += hz / whole
         parts.append((hh, hz, products[size, size] / level, whole, own.count))
     rows = {name: own.count for name, own in sums.items()}
-    rank = int(np.linalg.matrix_rank(information, hermitian=True)) if parts else 0
+    rank = int(np.linalg.matrix_rank(information, hermitian=True))
     if rank < size:
         raise NotIdentifiable(
             f"{sum(rows.values()):,} measurements have arrived, of {rank} independent directions: "

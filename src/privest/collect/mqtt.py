@@ -16,6 +16,7 @@ import json
 import logging
 import platform
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -80,8 +81,10 @@ def post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
     """
     path = urlsplit(url).path.rpartition("/")[0]
     name = as_name(path.removeprefix("/"), "the name of the plan, after the broker's address,")
+    asked = asyncio.wait_for(_asked(url, f"privest/{name}", body), PATIENCE)
     try:
-        return asyncio.run(asyncio.wait_for(_asked(url, f"privest/{name}", body), PATIENCE))
+        with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own in this one
+            return thread.submit(asyncio.run, asked).result()
     except (aiomqtt.MqttError, TimeoutError, OSError):
         return Reply(0, b"")
 

@@ -285,10 +285,11 @@ class Collector:
 
     async def _state(self) -> dict[str, Any]:
         sums = await self.on_store(self.store.sums)
-        total, devices = await self.on_store(self.store.count)
+        _, devices = await self.on_store(self.store.count)
+        rows = {name: one.count for name, one in sums.items()}
         shown: dict[str, Any] = {
-            "name": self.plan.name, "plan": self.plan.hash, "reports": total, "devices": devices,
-            "rows": {name: one.count for name, one in sums.items()},
+            "name": self.plan.name, "plan": self.plan.hash, "devices": devices,
+            "reports": sum(rows.values()), "rows": rows,  # those of the estimate
             "waiting": self._waiting, "refused": self._refusals, "again": self.store.known,
         }  # fmt: skip
         try:

@@ -1,5 +1,6 @@
 """The collector: plans, reports, stores, devices, the server; nothing lost, nothing doubled."""
 
+import asyncio
 import contextlib
 import dataclasses
 import math
@@ -532,6 +533,16 @@ def test_no_password_in_a_message(tmp_path):
     with pytest.raises(CollectorSilent) as told:
         Device(url, "m", tmp_path / "m.db", budget=1.0, tries=1, sleep=lambda _: None)
     assert "secret" not in str(told.value)
+
+
+def test_a_device_over_mqtt_where_a_loop_runs_already(tmp_path):
+    """As in a notebook."""
+
+    async def cell():
+        Device("mqtt://127.0.0.1:1/meter", "m", tmp_path / "m.db", budget=1.0, tries=1)
+
+    with pytest.raises(CollectorSilent):
+        asyncio.run(cell())
 
 
 def test_the_budget_of_a_device_holds_over_several_plans(tmp_path):

@@ -161,6 +161,20 @@ def test_as_many_reports_as_parameters_leave_no_residuals(client):
     assert len(found["parameters"]) == 2
 
 
+def test_counts_and_rows_are_of_one_moment(client, store, monkeypatch):
+    """Reports that arrive while the state is read are in the next one."""
+    client.post("/reports", json=body(sent(1)))
+    count = store.count
+
+    def later():
+        store.add([planned(2)])
+        return count()
+
+    monkeypatch.setattr(store, "count", later)
+    found = client.get("/estimate").json()
+    assert found["reports"] == found["rows"]["low"] == 1
+
+
 def test_devices_of_another_plan_are_told(store):
     """Without a request to answer, the problem goes to the devices that a body names."""
     other = json.dumps(body(sent(1), sent(2, device="d2"), plan="x")).encode()
