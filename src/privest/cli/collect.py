@@ -20,6 +20,7 @@ from privest.data.cells import number
 from privest.data.lines import csv_records, open_lines
 from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
 from privest.files import atomic_write
+from privest.reading import read_document
 
 if TYPE_CHECKING:
     from privest.collect import CollectionPlan, Device, SqlStore
@@ -97,6 +98,9 @@ def collect(
             raise InvalidInput("state the file of tokens.")
         if not budget >= min(plan.levels.values()):
             raise InvalidInput("the budget of a device is at least the lowest level of the plan.")
+        text = read_document(tokens) if tokens.exists() else ""
+        if any(line.split()[:1] == [add_device] for line in text.splitlines()):
+            raise InvalidInput(f"{add_device} has a token: remove its line from {tokens} first.")
         token, line = new_token(add_device, budget)
         with tokens.open("a", encoding="utf-8") as file:
             file.write("\n" + line)  # the line before it may have no end
@@ -220,7 +224,6 @@ def contribute(
     token_file FILE  File with the token that the collector gave to this device.
     """
     from privest.collect.device import BATCH, Device
-    from privest.reading import read_document
 
     token = None if token_file is None else read_document(token_file).strip()
     with Device(

@@ -68,6 +68,7 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
     for wrong, budget, said in (
         ("a b", "1", "name of a device"), ("#m2", "1", "name of a device"),
         ("m2", "0.5", "lowest level"), ("m2", "nan", "lowest level"),
+        ("m1", "1", "m1 has a token"),  # the old one would go on with its own budget
     ):  # fmt: skip
         refused = called(*words, "--add-device", wrong, "--budget", budget)
         assert (refused.returncode, refused.stdout) == (2, "")
