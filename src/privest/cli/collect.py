@@ -21,6 +21,7 @@ from privest.data.lines import csv_records, open_lines
 from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
 from privest.files import atomic_write
 from privest.reading import read_document
+from privest.report.numbers import up
 
 if TYPE_CHECKING:
     from privest.collect import CollectionPlan, Device, SqlStore
@@ -150,12 +151,12 @@ def _promise(plan: CollectionPlan, level: str) -> str:
     low, high = plan.range
     said = (
         f"Level {level}, s = {plan.levels[level]:g}: for one measurement anywhere in the range "
-        f"{low:g} to {high:g}, epsilon = {plan.statement(level).epsilon:.3g} at delta = "
+        f"{low:g} to {high:g}, epsilon = {up(plan.statement(level).epsilon)} at delta = "
         f"{plan.delta:g}, however much an attacker knows."
     )
     if plan.steps == 1:
         return said
-    return f"{said} For all {plan.steps:,} of a device, epsilon = {plan.epsilon_of_all(level):.3g}."
+    return f"{said} For all {plan.steps:,} of a device, epsilon = {up(plan.epsilon_of_all(level))}."
 
 
 def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -> None:

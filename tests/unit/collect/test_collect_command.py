@@ -187,6 +187,24 @@ def test_a_long_file_is_sent_in_parts(plan_file, tmp_path, monkeypatch):
     store.close()
 
 
+def test_the_epsilon_of_a_level_is_rounded_up(plan_file, tmp_path, monkeypatch):
+    """What is promised is not less than what holds: 11.017, and 21.881 for three of them."""
+    (tmp_path / "plan.toml").write_text(
+        PLAN.replace("low = 1.0", "low = 1.003").replace("100", "3")
+    )
+    made = load_plan("plan.toml")
+    assert 11.0 < made.statement("low").epsilon < 11.05
+    assert 21.88 < made.epsilon_of_all("low") < 21.89
+    (tmp_path / "day.csv").write_text("hour,load\n0.25,1.0\n")
+    with open_store("c.db", made) as store:
+        monkeypatch.setattr("privest.collect.device._post", in_process(store))
+        words = "--target", "load", "--features", "hour", "--device", "m1", "--budget", "2"
+        done = called("contribute", "https://c", "day.csv", *words)
+    said = " ".join(done.stderr.split())
+    assert "epsilon = 11.1 at" in said
+    assert "For all 3 of a device, epsilon = 21.9." in said
+
+
 def test_what_a_wrong_row_left_behind_is_sent_by_the_next_run(plan_file, tmp_path, monkeypatch):
     """A row without a feature and a value is a gap, not an error; a word is an error."""
     store = open_store("c.db", load_plan(plan_file))
