@@ -111,12 +111,15 @@ class Device(Closing):
         try:
             for statement in (*SETTINGS, *TABLES):
                 self._box.execute(statement)
-        except sqlite3.OperationalError:
+            self._salt = self._own_salt()
+            self._recover()
+        except Exception as error:
+            self.close()  # a notebook keeps what failed, and the outbox locked with it
+            if not isinstance(error, sqlite3.OperationalError):
+                raise
             raise InvalidInput(
                 "the outbox beside this ledger is in use: close the other device or process."
             ) from None
-        self._salt = self._own_salt()
-        self._recover()
 
     def _own_salt(self) -> str:
         """What makes the ids of this device unguessable; the outbox is of one plan and device."""
@@ -193,9 +196,8 @@ class Device(Closing):
     def _draw(self, step: int, name: str, features: str, value: float) -> None:
         """z of a step at the level `name`: charged and in the ledger when this returns."""
         level, mechanism = self.plan.stream_level(name), self.plan.mechanism(name)
-        source = self._account.source(
-            cost_of(level), start=step, key=self._key, level=level.fingerprint
-        )
+        cost, fingerprint = cost_of(level), level.fingerprint
+        source = self._account.source(cost, start=step, key=self._key, level=fingerprint)
         source.marks = {"features": hashlib.sha256(features.encode()).hexdigest()}
         z = round(float(mechanism.release(np.array([value]), source).values[0]) / GRID)
         self._box.execute("UPDATE outbox SET z = ? WHERE step = ?", (z, step))

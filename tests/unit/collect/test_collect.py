@@ -419,6 +419,19 @@ def test_other_features_and_other_outboxes_are_refused(tmp_path):
         device(tmp_path, Collecting(plan(steps=7)))
 
 
+def test_a_device_that_was_refused_keeps_no_outbox(tmp_path):
+    """Also where the error is kept, as a notebook does."""
+    line = Collecting(plan())
+    with device(tmp_path, line) as own:
+        own.put(1.0, [0.5])
+    ledger = tmp_path / "m1.db"
+    with pytest.raises(InvalidInput, match="another plan or device") as kept:
+        Device("http://collector", "m2", ledger, budget=4.0, post=line)
+    with device(tmp_path, line) as own:
+        assert own.flush() == 1
+    assert kept.value.__traceback__ is not None
+
+
 def test_an_outbox_is_of_one_process_at_a_time(tmp_path):
     line = Collecting(plan())
     with device(tmp_path, line), pytest.raises(InvalidInput, match="in use"):
