@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,12 +20,11 @@ from privest.data.cells import number
 from privest.data.lines import csv_records, open_lines
 from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
 from privest.files import atomic_write
+from privest.reading import read_document
+from privest.report.numbers import up
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
     from privest.collect import CollectionPlan, Device, SqlStore
-    from privest.collect.server import Collector
 
 NEEDED = ("starlette", "uvicorn", "msgspec", "prometheus_client", "aiomqtt")
 
@@ -83,6 +82,7 @@ def collect(
     try:
         import uvicorn
 
+        from privest.collect.mqtt import broker_of, listen
         from privest.collect.plan import load_plan
         from privest.collect.server import Collector, Tokens, make_app, new_token
         from privest.collect.store import open_store
@@ -97,6 +97,11 @@ def collect(
     if add_device is not None:
         if tokens is None:
             raise InvalidInput("state the file of tokens.")
+        if not budget >= min(plan.levels.values()):
+            raise InvalidInput("the budget of a device is at least the lowest level of the plan.")
+        text = read_document(tokens) if tokens.exists() else ""
+        if any(line.split()[:1] == [add_device] for line in text.splitlines()):
+            raise InvalidInput(f"{add_device} has a token: remove its line from {tokens} first.")
         token, line = new_token(add_device, budget)
         with tokens.open("a", encoding="utf-8") as file:
             file.write("\n" + line)  # the line before it may have no end
@@ -104,6 +109,9 @@ def collect(
         typer.echo(token)
         return
     if merge is not None or check or course is not None:
+        there = store if merge is None else merge  # a merge may begin a store of its own
+        if not (there.startswith("postgres") or Path(there).is_file()):
+            raise InvalidInput(f"there is no store {there}.")
         with open_store(store, plan) as own:
             _after(own, merge, check, course)
         return
@@ -112,12 +120,19 @@ def collect(
     if key is not None and certificate is None:
         raise InvalidInput("state the certificate of this key.")
     known = None if tokens is None else Tokens.load(tokens)
+    if mqtt is not None:
+        broker_of(mqtt)  # refused now rather than later
     collector = Collector(open_store(store, plan), known)
+    sources = [] if mqtt is None else [partial(listen, collector, mqtt)]
     config = uvicorn.Config(
-        _with_mqtt(make_app(collector), collector, mqtt), host=host, port=port, log_level="warning",
+        make_app(collector, *sources), host=host, port=port, log_level="warning",
         access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=5,
         ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
+    try:
+        config.load()
+    except OSError as error:
+        raise InvalidInput(f"the certificate or its key cannot be used ({error}).") from None
     scheme = "http" if certificate is None else "https"
     console.print(shown(f"Collecting at {scheme}://{host}:{port}/  plan {plan.hash}"))
     for name in plan.levels:
@@ -136,12 +151,12 @@ def _promise(plan: CollectionPlan, level: str) -> str:
     low, high = plan.range
     said = (
         f"Level {level}, s = {plan.levels[level]:g}: for one measurement anywhere in the range "
-        f"{low:g} to {high:g}, epsilon = {plan.statement(level).epsilon:.3g} at delta = "
+        f"{low:g} to {high:g}, epsilon = {up(plan.statement(level).epsilon)} at delta = "
         f"{plan.delta:g}, however much an attacker knows."
     )
     if plan.steps == 1:
         return said
-    return f"{said} For all {plan.steps:,} of a device, epsilon = {plan.epsilon_of_all(level):.3g}."
+    return f"{said} For all {plan.steps:,} of a device, epsilon = {up(plan.epsilon_of_all(level))}."
 
 
 def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -> None:
@@ -149,17 +164,14 @@ def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -
     from privest.collect import estimate, merge, open_store, replay, running_sums
 
     if other is not None:
-        if not (other.startswith("postgres") or Path(other).is_file()):
-            raise InvalidInput(f"there is no store {other}.")
         with open_store(other, own.plan) as source:
             counts = merge(own, source)
-        note(", ".join(f"{answer.text}: {count:,}" for answer, count in counts.items() if count))
+        note(", ".join(f"{answer.text}: {count:,}" for answer, count in counts.items()))
     if check:
         if not replay(own):
             raise InvalidInput("the sums are not those of the reports: the store was changed.")
-        found = estimate(own.plan, own.sums())
-        note(f"The sums are those of {sum(found.rows.values()):,} reports.")
-        typer.echo(found.estimate.summary())
+        note(f"The sums are those of {own.count()[0]:,} reports.")
+        typer.echo(estimate(own.plan, own.sums()).estimate.summary())
     if course is not None:
         names = own.plan.names
         titles = [f"{kind} {name}" for kind in ("estimate", "s.e.", "bound") for name in names]
@@ -174,28 +186,6 @@ def _after(own: SqlStore, other: str | None, check: bool, course: Path | None) -
                 lines.append([step, count, *(f"{one:.9g}" for one in numbers)])
         atomic_write(course, as_csv(["step", "reports", *titles], lines))
         tell_file("The course", course)
-
-
-def _with_mqtt(served: Starlette, collector: Collector, address: str | None) -> Starlette:
-    """The app, listening to a broker too while it runs."""
-    if address is None:
-        return served
-    from privest.collect.mqtt import broker_of, listen
-
-    broker_of(address)  # refused now rather than later
-    inner = served.router.lifespan_context
-
-    @contextlib.asynccontextmanager
-    async def both(app: Starlette) -> AsyncIterator[None]:
-        async with inner(app):
-            task = asyncio.create_task(listen(collector, address))
-            try:
-                yield
-            finally:
-                task.cancel()
-
-    served.router.lifespan_context = both
-    return served
 
 
 @command()
@@ -235,7 +225,6 @@ def contribute(
     token_file FILE  File with the token that the collector gave to this device.
     """
     from privest.collect.device import BATCH, Device
-    from privest.reading import read_document
 
     token = None if token_file is None else read_document(token_file).strip()
     with Device(

@@ -91,13 +91,12 @@ class Device(Closing):
             self._headers["authorization"] = f"Bearer {as_name(token, 'a token')}"
         self.device: str = as_name(device, "the name of a device")
         text = self._asked("/plan", None).body.decode("utf-8", "replace")
-        self.plan: CollectionPlan = CollectionPlan.from_dict(
-            parse_json(text, "the plan of the collector")
-        )
+        stated = parse_json(text, "the plan of the collector")
+        self.plan: CollectionPlan = CollectionPlan.from_dict(stated)
         if plan is not None and plan != self.plan.hash:
             raise InvalidInput("the collector has another plan than the one that you accept.")
         self.level: str = level or min(self.plan.levels, key=lambda one: self.plan.levels[one])
-        self._level = self.plan.stream_level(self.level)
+        self.plan.stream_level(self.level)  # refused if the plan has none of this name
         asked = self.plan.levels[self.level]
         if not asked <= budget:
             raise InvalidInput(
@@ -112,12 +111,15 @@ class Device(Closing):
         try:
             for statement in (*SETTINGS, *TABLES):
                 self._box.execute(statement)
-        except sqlite3.OperationalError:
+            self._salt = self._own_salt()
+            self._recover()
+        except Exception as error:
+            self.close()  # a notebook keeps what failed, and the outbox locked with it
+            if not isinstance(error, sqlite3.OperationalError):
+                raise
             raise InvalidInput(
                 "the outbox beside this ledger is in use: close the other device or process."
             ) from None
-        self._salt = self._own_salt()
-        self._recover()
 
     def _own_salt(self) -> str:
         """What makes the ids of this device unguessable; the outbox is of one plan and device."""
@@ -133,15 +135,11 @@ class Device(Closing):
         return str(row[2])
 
     def _recover(self) -> None:
-        """Finish what a crash left: steps in the ledger are sent as drawn, others revealed nothing.
-
-        A ledger that knows more steps than the outbox belongs to an outbox that was lost: those
-        steps are over.
-        """
-        rows = self._box.execute("SELECT step, features FROM outbox WHERE z IS NULL").fetchall()
-        for step, features in rows:
+        """Finish what a crash left: steps in the ledger leave as drawn, others revealed nothing."""
+        rows = self._box.execute("SELECT step, level, features FROM outbox WHERE z IS NULL")
+        for step, level, features in rows.fetchall():
             if not self._dropped(step):
-                self._draw(step, features, 0.0)  # the ledger's numbers: y is not used
+                self._draw(step, level, features, 0.0)  # the ledger's numbers: y is not used
 
     def _dropped(self, step: int, *, refused: bool = False) -> bool:
         """Whether a step leaves the outbox: not charged, or refused, it revealed nothing."""
@@ -189,18 +187,17 @@ class Device(Closing):
             return False
         self._box.execute("INSERT INTO outbox VALUES (?, ?, ?, NULL, NULL)", (at, self.level, text))
         try:
-            self._draw(at, text, value)
+            self._draw(at, self.level, text, value)
         except Exception as error:  # the budget is spent, or the ledger has another such step
             self._dropped(at, refused=isinstance(error, InvalidInput))
             raise
         return True
 
-    def _draw(self, step: int, features: str, value: float) -> None:
-        """z of a step: charged and in the ledger when this returns."""
-        mechanism = self.plan.mechanism(self.level)
-        source = self._account.source(
-            cost_of(self._level), start=step, key=self._key, level=self._level.fingerprint
-        )
+    def _draw(self, step: int, name: str, features: str, value: float) -> None:
+        """z of a step at the level `name`: charged and in the ledger when this returns."""
+        level, mechanism = self.plan.stream_level(name), self.plan.mechanism(name)
+        cost, fingerprint = cost_of(level), level.fingerprint
+        source = self._account.source(cost, start=step, key=self._key, level=fingerprint)
         source.marks = {"features": hashlib.sha256(features.encode()).hexdigest()}
         z = round(float(mechanism.release(np.array([value]), source).values[0]) / GRID)
         self._box.execute("UPDATE outbox SET z = ? WHERE step = ?", (z, step))
@@ -208,8 +205,9 @@ class Device(Closing):
     def contribute(self, value: float, features: Sequence[float] = ()) -> bool:
         """Protect a measurement and send it, with those that wait.
 
-        False: nothing was released. Raises CollectorSilent where the collector does not answer; the
-        report waits in the outbox.
+        False: nothing was released. Raises CollectorSilent where the collector does not answer, and
+        InvalidInput where it refuses. The report then waits in the outbox: `flush` sends it. The
+        same measurement contributed again is a second release.
         """
         done = self.put(value, features)
         self.flush()
@@ -225,7 +223,7 @@ class Device(Closing):
             reports = [self._report(*row) for row in rows]
             body = {"plan": self.plan.hash, "reports": reports}
             _, answers = answers_of(self._asked("/reports", json.dumps(body).encode()).body)
-            if not all(own["id"] in answers for own in reports):
+            if not all(answers.get(own["id"]) in (201, 409, 410) for own in reports):
                 raise InvalidInput("the collector leaves reports without an answer.")
             for row, own in zip(rows, reports):
                 self._box.execute(
@@ -257,7 +255,7 @@ class Device(Closing):
                 pause = min(2 * pause, LONGEST_WAIT)
         raise CollectorSilent(
             f"the collector at {self._url.rpartition('@')[2]} does not answer. What was drawn "
-            "waits in the outbox."
+            "waits in the outbox and is sent next time: do not contribute it again."
         )
 
     def close(self) -> None:
@@ -272,7 +270,7 @@ def answers_of(body: bytes) -> tuple[int, dict[str, int]]:
         if "answers" not in found:
             return int(found["status"]), {}
         return 207, {str(one["id"]): int(one["status"]) for one in found["answers"]}
-    except (AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         raise InvalidInput("the collector's answer has another form.") from None
 
 
@@ -311,13 +309,23 @@ def _transport(url: str) -> Post:
     return post
 
 
+class _Stays(urllib.request.HTTPRedirectHandler):
+    """Refuses to go on to another address: the token is for the one that was stated."""
+
+    def redirect_request(self, *_: object) -> None:
+        raise InvalidInput(
+            "this address leads to another one: state the address of the collector itself, with "
+            "https:// if it has TLS."
+        )
+
+
 def _post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
     """A request by the standard library; status 0: no answer."""
     if not url.startswith(("http://", "https://")):
         raise InvalidInput("the address of a collector begins with https:// or http://.")
     request = urllib.request.Request(url, data=body, headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30.0) as answer:
+        with urllib.request.build_opener(_Stays).open(request, timeout=30.0) as answer:
             found = answer.read(1 << 22)
             return Reply(0 if answer.length else answer.status, found)
     except urllib.error.HTTPError as error:

@@ -43,12 +43,11 @@ def estimate(plan: CollectionPlan, sums: Mapping[str, Sums]) -> Collected:
     information, ideal, classical = (np.zeros((size, size)) for _ in range(3))
     right, variance = np.zeros(size), plan.residual_variance
     unit = 1.0 + extra_variance(GRID)
+    units = np.array([FEATURE_GRID] * size + [GRID])  # of whole numbers: features and z̃
     parts: list[tuple[Array, Array, float, float, int]] = []
     for name, own in sums.items():
-        if own.count == 0:
-            continue
         level = plan.levels[name]
-        products = _as_floats(own, size)
+        products = own.gram.astype(np.float64) * np.outer(units, units)
         hh, hz = products[:size, :size], products[:size, size] / math.sqrt(level)
         whole = variance + unit / level
         information += hh / whole
@@ -57,7 +56,7 @@ def estimate(plan: CollectionPlan, sums: Mapping[str, Sums]) -> Collected:
         right += hz / whole
         parts.append((hh, hz, products[size, size] / level, whole, own.count))
     rows = {name: own.count for name, own in sums.items()}
-    rank = int(np.linalg.matrix_rank(information, hermitian=True)) if parts else 0
+    rank = int(np.linalg.matrix_rank(information, hermitian=True))
     if rank < size:
         raise NotIdentifiable(
             f"{sum(rows.values()):,} measurements have arrived, of {rank} independent directions: "
@@ -75,12 +74,6 @@ def estimate(plan: CollectionPlan, sums: Mapping[str, Sums]) -> Collected:
         simulated=False, method="weighted least squares on sums of reports",
     )  # fmt: skip
     return Collected(found, rows, ratio)
-
-
-def _as_floats(own: Sums, size: int) -> Array:
-    """The sums of products in the units of features and z̃."""
-    units = np.array([FEATURE_GRID] * size + [GRID])
-    return np.asarray(own.gram.astype(np.float64) * np.outer(units, units))
 
 
 def _inverse(matrix: Array) -> Array:

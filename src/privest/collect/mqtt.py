@@ -13,8 +13,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import logging
 import platform
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -29,14 +31,16 @@ from privest.reading import parse_json
 if TYPE_CHECKING:
     from privest.collect.server import Collector
 
-ADDRESS = re.compile(r"mqtts?://([^/@]*@)?(\[[0-9a-f:]+\]|[^/@:\[]+)(:\d{1,4}|:[1-5]\d{4})?(/|$)")
+ADDRESS = re.compile(r"mqtts?://([^/@]*@)?(\[[0-9a-f:]+\]|[^/@:\[]+)(:(?P<port>\d{1,5}))?(/|$)")
+LOG = logging.getLogger(__name__)
 PAUSE = 2.0  # seconds until the broker is tried again
 PATIENCE = 10.0  # seconds after which a device takes an answer for lost
 
 
 def broker_of(url: str) -> dict[str, Any]:
     """Options of a client for mqtt://[user:password@]host[:port], or mqtts:// with TLS."""
-    if ADDRESS.match(url) is None:
+    found = ADDRESS.match(url)
+    if found is None or int(found["port"] or 0) > 65535:
         raise InvalidInput("the address of a broker is mqtt://HOST:PORT or mqtts://HOST:PORT.")
     parts = urlsplit(url)
     tls = parts.scheme == "mqtts"
@@ -53,16 +57,20 @@ async def listen(collector: Collector, url: str) -> None:
     root, plan = f"privest/{collector.plan.name}", json.dumps(collector.plan.to_dict())
     own = f"{platform.node()} {Path(collector.store.address).absolute()} {collector.plan.hash}"
     name = f"collector-{hashlib.sha256(own.encode()).hexdigest()[:16]}"
-    broker = broker_of(url)
+    broker, told = broker_of(url), False
     while True:
         try:  # the broker keeps what comes while the collector is away
             async with aiomqtt.Client(**broker, identifier=name, clean_session=False) as client:
+                told = False
                 await client.publish(f"{root}/plan", plan, qos=1, retain=True)
                 await client.subscribe(f"{root}/reports", qos=1)
                 async for message in client.messages:
                     for device, text in await collector.answers_by_device(bytes(message.payload)):
                         await client.publish(f"{root}/answers/{device}", text, qos=1)
-        except aiomqtt.MqttError:
+        except aiomqtt.MqttError as error:
+            if not told:
+                LOG.warning("The MQTT broker does not answer (%s). It is tried again.", error)
+            told = True
             await asyncio.sleep(PAUSE)
 
 
@@ -71,9 +79,12 @@ def post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
 
     Silence is status 0: the device asks again.
     """
-    name = as_name(urlsplit(url).path.split("/")[1], "the name of the plan in the address")
+    path = urlsplit(url).path.rpartition("/")[0]
+    name = as_name(path.removeprefix("/"), "the name of the plan, after the broker's address,")
+    asked = asyncio.wait_for(_asked(url, f"privest/{name}", body), PATIENCE)
     try:
-        return asyncio.run(asyncio.wait_for(_asked(url, f"privest/{name}", body), PATIENCE))
+        with ThreadPoolExecutor(1) as thread:  # a notebook has a loop of its own in this one
+            return thread.submit(asyncio.run, asked).result()
     except (aiomqtt.MqttError, TimeoutError, OSError):
         return Reply(0, b"")
 

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privest.arrays import AnyArray
+from privest.arrays import AnyArray, as_count
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.mechanism import StreamMechanism
@@ -112,13 +112,15 @@ class CollectionPlan:
 
     def __post_init__(self) -> None:
         as_name(self.name, "the name of a plan")
+        object.__setattr__(self, "features", _names(self.features, "features"))
+        as_count(self.steps, "steps", least=1)
         low, high = self.range
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InvalidInput("range must be two numbers, the lower one first.")
         if not self.levels or not (self.features or self.intercept):
             raise InvalidInput("a plan needs at least one level, and features or an intercept.")
-        if len(set(self.features)) < len(self.features):
-            raise InvalidInput("features are named once each.")
+        if len(set(self.names)) < len(self.names):
+            raise InvalidInput("features are named once each, and none is the intercept's name.")
         if not (self.residual_variance > 0 and math.isfinite(self.residual_variance)):
             raise InvalidInput("residual_variance must be a positive number.")
         if not 0 < self.delta <= MOST_DELTA:
@@ -307,7 +309,7 @@ def on_feature_grid(features: Sequence[float]) -> tuple[int, ...]:
 
 
 def _names(given: object, name: str) -> tuple[str, ...]:
-    if not isinstance(given, list):
+    if not isinstance(given, list | tuple):
         raise InvalidInput(f"{name} must be a list of names.")
     return tuple(read_text(one, "a feature") for one in given)
 

@@ -13,7 +13,7 @@ import json
 import math
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,17 +49,14 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z")]
 
 
 class Sent(msgspec.Struct, forbid_unknown_fields=True):
-    """A report as it is sent."""
+    """A report as it is sent: the fields of `Report`, in their order."""
 
     id: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
     device: Name
     step: Annotated[int, msgspec.Meta(ge=0, le=2**40)]
     level: Name
-    features: Annotated[list[Whole], msgspec.Meta(max_length=1000)]
+    features: Annotated[tuple[Whole, ...], msgspec.Meta(max_length=1000)]
     z: Whole
-
-    def report(self) -> Report:
-        return Report(self.id, self.device, self.step, self.level, tuple(self.features), self.z)
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -151,10 +148,9 @@ class Tokens:
 
 def new_token(name: str, budget: float = math.inf) -> tuple[str, str]:
     """A token for a device, and its line for the file of tokens."""
+    as_name(name.removesuffix("*") or "x", "the name of a device")
     token = secrets.token_urlsafe(24)
-    line = f"{name} {hashlib.sha256(token.encode()).hexdigest()} {budget}\n"
-    Tokens([line])
-    return token, line
+    return token, f"{name} {hashlib.sha256(token.encode()).hexdigest()} {budget}\n"
 
 
 class Collector:
@@ -229,7 +225,7 @@ class Collector:
         sent = self.decoded(body)
         if sent.plan != self.plan.hash:
             raise Problem(422, "these reports are of another plan: fetch /plan")
-        return [one.report() for one in sent.reports]
+        return [Report(*msgspec.structs.astuple(one)) for one in sent.reports]
 
     async def run(self) -> None:
         """Write what waits, in groups, until it is cancelled."""
@@ -289,10 +285,11 @@ class Collector:
 
     async def _state(self) -> dict[str, Any]:
         sums = await self.on_store(self.store.sums)
-        total, devices = await self.on_store(self.store.count)
+        _, devices = await self.on_store(self.store.count)
+        rows = {name: one.count for name, one in sums.items()}
         shown: dict[str, Any] = {
-            "name": self.plan.name, "plan": self.plan.hash, "reports": total, "devices": devices,
-            "rows": {name: one.count for name, one in sums.items()},
+            "name": self.plan.name, "plan": self.plan.hash, "devices": devices,
+            "reports": sum(rows.values()), "rows": rows,  # those of the estimate
             "waiting": self._waiting, "refused": self._refusals, "again": self.store.known,
         }  # fmt: skip
         try:
@@ -328,8 +325,8 @@ def _said(report: Report, answer: Answer) -> dict[str, object]:
     return {"id": report.id, "status": answer.value, "text": answer.text}
 
 
-def make_app(collector: Collector) -> Starlette:
-    """The collector as ASGI."""
+def make_app(collector: Collector, *sources: Callable[[], Coroutine[Any, Any, None]]) -> Starlette:
+    """The collector as ASGI; `sources` bring it reports from elsewhere while it runs."""
 
     async def reports(request: Request) -> Response:
         tokens = collector.tokens
@@ -383,10 +380,13 @@ def make_app(collector: Collector) -> Starlette:
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        coming = [asyncio.create_task(one()) for one in sources]
         tasks = [asyncio.create_task(collector.run()), asyncio.create_task(collector.watch())]
         try:
             yield
         finally:
+            for task in coming:
+                task.cancel()
             while not collector._queue.empty() or collector._waiting:
                 await asyncio.sleep(0.01)  # what is accepted is written
             for task in tasks:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import partial
@@ -238,7 +239,7 @@ def _postgres(address: str) -> Any:  # noqa: ANN401 - a connection
     try:
         found = psycopg.connect(address, autocommit=True)
         found.execute("SET synchronous_commit = on")  # a report is on disk before it is answered
-    except psycopg.OperationalError as error:
+    except psycopg.Error as error:  # of an address that is none too
         raise InvalidInput(f"the database does not answer ({type(error).__name__}).") from None
     return found
 
@@ -260,11 +261,7 @@ def merge(into: SqlStore, other: SqlStore) -> dict[Answer, int]:
     """Take over the reports of another collector of the same plan; a report counts once."""
     if into.plan.hash != other.plan.hash:
         raise InvalidInput("collectors merge only where their plans are the same.")
-    counts = dict.fromkeys(Answer, 0)
-    for part in _parts(other.reports(), ROWS):
-        for answer in into.add(part):
-            counts[answer] += 1
-    return counts
+    return Counter(one for part in _parts(other.reports(), ROWS) for one in into.add(part))
 
 
 def replay(store: SqlStore, tasks: int = 1) -> bool:

@@ -1,5 +1,6 @@
 """The collector: plans, reports, stores, devices, the server; nothing lost, nothing doubled."""
 
+import asyncio
 import contextlib
 import dataclasses
 import math
@@ -83,6 +84,15 @@ def test_whole_numbers_and_floats_are_the_same_plan():
     whole = CollectionPlan("m", ("h",), (0, 2), 1, {"low": 1}, 5)
     floats = CollectionPlan("m", ("h",), (0.0, 2.0), 1.0, {"low": 1.0}, 5)
     assert whole.hash == floats.hash == CollectionPlan.from_dict(whole.to_dict()).hash
+
+
+def test_a_plan_in_python_is_checked_as_one_in_a_file():
+    """A list of features is as good as a tuple; a text is not taken for a list of letters."""
+    given = {"range": (0.0, 2.0), "residual_variance": 0.04, "levels": {"low": 1.0}}
+    assert CollectionPlan("m", ["h"], steps=5, **given).names == ("intercept", "h")
+    for features, steps in (("hour", 5), (("intercept",), 5), (("h",), 0), (("h",), 2.5)):
+        with pytest.raises(InvalidInput, match=r"features|steps"):
+            CollectionPlan("m", features, steps=steps, **given)
 
 
 def test_epsilon_of_all_measurements_is_that_of_their_sum():
@@ -354,7 +364,7 @@ def test_a_collector_cannot_choose_a_level_beyond_the_budget(tmp_path):
 def test_an_unreachable_collector_leaves_the_report_in_the_outbox(tmp_path):
     line = Collecting(plan(), lose=["request"] * 3)
     with device(tmp_path, line) as own:
-        with pytest.raises(CollectorSilent):
+        with pytest.raises(CollectorSilent, match="do not contribute it again"):
             own.contribute(1.0, [0.0])
         assert own.waiting == 1
         z = own._box.execute("SELECT z FROM outbox").fetchone()[0]
@@ -382,6 +392,18 @@ def test_a_crash_between_outbox_and_ledger(tmp_path, charged, monkeypatch):
     assert [one.z for one in line.store.reports()] == ([z] if charged else [])
 
 
+def test_a_report_that_a_crash_left_keeps_its_level(tmp_path):
+    """Whatever level the device has when it is started again."""
+    line = Collecting(plan())
+    with device(tmp_path, line, level="high") as own:
+        own.put(1.0, [0.0])
+        (z,) = own._box.execute("SELECT z FROM outbox").fetchone()
+        own._box.execute("UPDATE outbox SET z = NULL")
+    with device(tmp_path, line, level="low") as own:
+        assert own.flush() == 1
+    assert [(one.level, one.z) for one in line.store.reports()] == [("high", z)]
+
+
 def test_other_features_and_other_outboxes_are_refused(tmp_path):
     line = Collecting(plan())
     with device(tmp_path, line) as own:
@@ -395,6 +417,19 @@ def test_other_features_and_other_outboxes_are_refused(tmp_path):
         assert own.steps == 4
     with pytest.raises(InvalidInput, match="another plan or device"):
         device(tmp_path, Collecting(plan(steps=7)))
+
+
+def test_a_device_that_was_refused_keeps_no_outbox(tmp_path):
+    """Also where the error is kept, as a notebook does."""
+    line = Collecting(plan())
+    with device(tmp_path, line) as own:
+        own.put(1.0, [0.5])
+    ledger = tmp_path / "m1.db"
+    with pytest.raises(InvalidInput, match="another plan or device") as kept:
+        Device("http://collector", "m2", ledger, budget=4.0, post=line)
+    with device(tmp_path, line) as own:
+        assert own.flush() == 1
+    assert kept.value.__traceback__ is not None
 
 
 def test_an_outbox_is_of_one_process_at_a_time(tmp_path):
@@ -466,11 +501,61 @@ def test_an_answer_that_was_cut_is_silence(tmp_path, answer):
         thread.join()
 
 
+@pytest.mark.parametrize("status", [0, 200, 429, 503, 10**30, "1e999"])
+def test_only_a_final_answer_ends_a_report(tmp_path, status):
+    """A report with any other answer waits in the outbox."""
+    line = Collecting(plan())
+    with device(tmp_path, line) as own:
+        own.put(1.0, [0.0])
+        own._post = lambda *_: Reply(
+            207, f'{{"answers": [{{"id": "{own._report(0, "low", "0", 0)["id"]}", '
+            f'"status": {status}}}]}}'.encode(),
+        )  # fmt: skip
+        with pytest.raises(InvalidInput, match="collector"):
+            own.flush()
+        assert own.waiting == 1
+
+
+def test_a_token_goes_to_the_stated_address_only(tmp_path):
+    """An address that leads elsewhere is refused; the other host is never asked."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_server(("127.0.0.1", 0)) as elsewhere,
+    ):
+        elsewhere.settimeout(0.2)
+        there = f"http://127.0.0.1:{elsewhere.getsockname()[1]}/plan"
+
+        def serve():
+            one, _ = server.accept()
+            with one:
+                one.recv(65536)
+                one.sendall(f"HTTP/1.1 301 Moved\r\nLocation: {there}\r\n\r\n".encode())
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(InvalidInput, match="leads to another one"):
+            Device(url, "m", tmp_path / "m.db", budget=1.0, token="secret")
+        thread.join()
+        with pytest.raises(TimeoutError):
+            elsewhere.accept()
+
+
 def test_no_password_in_a_message(tmp_path):
     url = "mqtt://user:secret@127.0.0.1:1/meter"
     with pytest.raises(CollectorSilent) as told:
         Device(url, "m", tmp_path / "m.db", budget=1.0, tries=1, sleep=lambda _: None)
     assert "secret" not in str(told.value)
+
+
+def test_a_device_over_mqtt_where_a_loop_runs_already(tmp_path):
+    """As in a notebook."""
+
+    async def cell():
+        Device("mqtt://127.0.0.1:1/meter", "m", tmp_path / "m.db", budget=1.0, tries=1)
+
+    with pytest.raises(CollectorSilent):
+        asyncio.run(cell())
 
 
 def test_the_budget_of_a_device_holds_over_several_plans(tmp_path):

@@ -65,8 +65,14 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
     assert (name, float(most)) == ("m1", 2.0)
     assert done.stdout.strip() not in (tmp_path / "t.txt").read_text()
     assert Tokens.load(tmp_path / "t.txt").owner(f"Bearer {done.stdout.strip()}") == ("m1", 2.0)
-    for wrong in (["--add-device", "a b"], ["--add-device", "m2", "--budget", "-1"]):
-        assert called(*words, *wrong).returncode == 2
+    for wrong, budget, said in (
+        ("a b", "1", "name of a device"), ("#m2", "1", "name of a device"),
+        ("m2", "0.5", "lowest level"), ("m2", "nan", "lowest level"),
+        ("m1", "1", "m1 has a token"),  # the old one would go on with its own budget
+    ):  # fmt: skip
+        refused = called(*words, "--add-device", wrong, "--budget", budget)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert said in refused.stderr
     (tmp_path / "t.txt").write_text((tmp_path / "t.txt").read_text().strip())  # by hand
     other = called(*words, "--add-device", "m3", "--budget", "1.23456789")
     owner = Tokens.load(tmp_path / "t.txt").owner(f"Bearer {other.stdout.strip()}")
@@ -80,11 +86,16 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
         ([], "file of tokens"), (["--add-device", "m1"], "file of tokens"),
         (["--open", "--mqtt", "localhost:1883"], "address of a broker"),
         (["--open", "--mqtt", "mqtt://localhost:abc"], "address of a broker"),
+        (["--open", "--mqtt", "mqtt://localhost:65536"], "address of a broker"),
         (["--merge", "none.db"], "no store none.db"),
+        (["--check"], "no store collection.db"),
         (["--open", "--store", "none/c.db"], "cannot be used"),
         (["--open", "--store", "postgresql://nobody@127.0.0.1:1/none"], "does not answer"),
         (["--open", "--tokens", "t.txt"], "open to all"),
+        (["--open", "--store", "postgresql://nobody@h/none?other=1"], "does not answer"),
         (["--open", "--key", "k.pem"], "certificate of this key"),
+        (["--open", "--certificate", "none.pem"], "certificate or its key"),
+        (["--open", "--mqtt", "mqtt://h:61883", "--certificate", "plan.toml"], "certificate or"),
     ],
 )  # fmt: skip
 def test_what_a_collector_refuses(plan_file, words, said):
@@ -104,6 +115,8 @@ def test_a_device_without_a_collector(plan_file, tmp_path, monkeypatch):
     assert "does not answer" in done.stderr
     done = called("contribute", "ftp://example", "day.csv", *words)
     assert "begins with https" in done.stderr
+    done = called("contribute", "mqtt://127.0.0.1:1", "day.csv", *words)
+    assert "the name of the plan, after the broker's address" in done.stderr
     assert not (tmp_path / "privest-device.db").exists()
 
 
@@ -172,6 +185,24 @@ def test_a_long_file_is_sent_in_parts(plan_file, tmp_path, monkeypatch):
     assert called("contribute", "https://c", "day.csv", *words).returncode == 0
     assert (sizes, store.count()[0]) == ([0, 0, 40, 80], 100)
     store.close()
+
+
+def test_the_epsilon_of_a_level_is_rounded_up(plan_file, tmp_path, monkeypatch):
+    """What is promised is not less than what holds: 11.017, and 21.881 for three of them."""
+    (tmp_path / "plan.toml").write_text(
+        PLAN.replace("low = 1.0", "low = 1.003").replace("100", "3")
+    )
+    made = load_plan("plan.toml")
+    assert 11.0 < made.statement("low").epsilon < 11.05
+    assert 21.88 < made.epsilon_of_all("low") < 21.89
+    (tmp_path / "day.csv").write_text("hour,load\n0.25,1.0\n")
+    with open_store("c.db", made) as store:
+        monkeypatch.setattr("privest.collect.device._post", in_process(store))
+        words = "--target", "load", "--features", "hour", "--device", "m1", "--budget", "2"
+        done = called("contribute", "https://c", "day.csv", *words)
+    said = " ".join(done.stderr.split())
+    assert "epsilon = 11.1 at" in said
+    assert "For all 3 of a device, epsilon = 21.9." in said
 
 
 def test_what_a_wrong_row_left_behind_is_sent_by_the_next_run(plan_file, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """The collector over HTTP, in process: answers, problems, tokens, the queue, the live page."""
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -11,6 +12,7 @@ from starlette.testclient import TestClient
 
 from privest.collect import CollectionPlan, Device, Report, open_store, replay
 from privest.collect.device import Reply
+from privest.collect.mqtt import listen
 from privest.collect.server import Collector, Problem, Tokens, make_app, new_token
 from privest.errors import InvalidInput
 
@@ -159,12 +161,36 @@ def test_as_many_reports_as_parameters_leave_no_residuals(client):
     assert len(found["parameters"]) == 2
 
 
+def test_counts_and_rows_are_of_one_moment(client, store, monkeypatch):
+    """Reports that arrive while the state is read are in the next one."""
+    client.post("/reports", json=body(sent(1)))
+    count = store.count
+
+    def later():
+        store.add([planned(2)])
+        return count()
+
+    monkeypatch.setattr(store, "count", later)
+    found = client.get("/estimate").json()
+    assert found["reports"] == found["rows"]["low"] == 1
+
+
 def test_devices_of_another_plan_are_told(store):
     """Without a request to answer, the problem goes to the devices that a body names."""
     other = json.dumps(body(sent(1), sent(2, device="d2"), plan="x")).encode()
     answers = asyncio.run(Collector(store).answers_by_device(other))
     assert [device for device, _ in answers] == ["d1", "d2"]
     assert all("fetch /plan" in text for _, text in answers)
+
+
+def test_a_broker_that_does_not_answer_is_told_once(store, monkeypatch, caplog):
+    monkeypatch.setattr("privest.collect.mqtt.PAUSE", 0.01)
+    with contextlib.suppress(TimeoutError):
+        url = "mqtt://user:secret@127.0.0.1:1"
+        asyncio.run(asyncio.wait_for(listen(Collector(store), url), 1.0))
+    (told,) = [one.getMessage() for one in caplog.records if one.name == "privest.collect.mqtt"]
+    assert "does not answer" in told
+    assert "secret" not in told
 
 
 def test_tokens_are_of_one_device_or_of_a_gateway(store):
