@@ -247,9 +247,11 @@ def _postgres(address: str) -> Any:  # noqa: ANN401 - a connection
 def _sqlite(address: str) -> sqlite3.Connection:
     try:
         # One thread at a time uses it: the collector's own.
-        found = sqlite3.connect(
-            address, isolation_level=None, check_same_thread=False, timeout=30.0
-        )
+        found = sqlite3.connect(address, isolation_level=None, check_same_thread=False, timeout=30)
+        tables = [name for (name,) in found.execute("SELECT name FROM sqlite_master")]
+        if tables and "reports" not in tables:
+            found.close()
+            raise InvalidInput(f"{address} is a database of something else.")
         found.execute("PRAGMA journal_mode = WAL")
         found.execute("PRAGMA synchronous = FULL")
     except sqlite3.Error as error:

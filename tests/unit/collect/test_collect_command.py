@@ -1,6 +1,8 @@
 """`privest collect` and `privest contribute`: what they refuse, merge, check and write."""
 
+import contextlib
 import csv
+import sqlite3
 
 import pytest
 
@@ -46,6 +48,19 @@ def test_stores_are_merged_checked_and_written_as_a_course(plan_file, tmp_path):
     assert [int(row["step"]) for row in rows] == list(range(1, 50))
     for row in rows:
         assert 0 < float(row["bound hour"]) <= float(row["s.e. hour"])
+
+
+@pytest.mark.parametrize("how", [("--store", "a.db", "--merge", "other.db"),
+                                 ("--store", "other.db", "--check")])  # fmt: skip
+def test_a_database_of_something_else_is_no_store(plan_file, tmp_path, how):
+    fill("a.db", plan_file, range(5))
+    with contextlib.closing(sqlite3.connect("other.db")) as other:
+        other.execute("CREATE TABLE mine (x)")
+    before = (tmp_path / "other.db").read_bytes()
+    done = called("collect", "plan.toml", *how)
+    assert done.returncode == 2
+    assert "other.db is a database of something else" in " ".join(done.stderr.split())
+    assert (tmp_path / "other.db").read_bytes() == before
 
 
 def test_a_changed_store_is_told(plan_file):
