@@ -337,11 +337,9 @@ class _Endless(StreamLevel):
 
     def blocks(self, start: int, stop: int) -> Array:
         shape = (self.reach + 1, stop - start, self.block, self.block)
-        part = np.broadcast_to(self._constant[:, None], shape)
-        if start < self.reach:
-            part = part.copy()
-            for lag in range(start + 1, self.reach + 1):
-                part[lag, : lag - start] = 0.0  # would reach before the first step
+        part = np.array(np.broadcast_to(self._constant[:, None], shape))
+        for lag in range(start + 1, self.reach + 1):
+            part[lag, : lag - start] = 0.0  # would reach before the first step
         return part
 
     def first(self, steps: int) -> StreamLevel:
