@@ -125,7 +125,7 @@ def collect(
     collector = Collector(open_store(store, plan), known)
     sources = [] if mqtt is None else [partial(listen, collector, mqtt)]
     config = uvicorn.Config(
-        make_app(collector, *sources), host=host, port=port, log_level="warning",
+        make_app(collector, *sources), host=host, port=port, log_level="warning", log_config=None,
         access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=5,
         ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
