@@ -208,8 +208,8 @@ def _kinks(channel: Channel, z: Array, u: float, unit: float, at_least: int) -> 
     with np.errstate(all="ignore"):
         both = log_density(channel, wide, u + h) + log_density(channel, wide, u - h)
         second = np.abs(both - 2 * middle) / h
-        noise = 64 * EPS * (1 + np.abs(middle)) / h + EPS * abs(u) / (unit * h)
-        stays = (second > 0.35 * second[0]) & (second > 1e-4 / unit + noise)
+        # Rounding: of u; of l it is below 1e-4/unit, whatever the units.
+        stays = (second > 0.35 * second[0]) & (second > (1e-4 + EPS * abs(u) / h) / unit)
     down_to = np.where(stays, np.arange(len(h))[:, None], -1).max(axis=0)
     deepest = int(np.sort(down_to)[-min(at_least, down_to.size)])
     if deepest == len(h) - 1:
