@@ -103,7 +103,7 @@ def best_starts(
 def distinct(score: Array, humps: Index, backend: Backend = NUMPY) -> Array:
     """Scores (trials, k) that rank the best fit on each combination of humps before the others."""
     xp = backend.xp
-    drawn = np.random.default_rng(SEED).integers(1, 2**62, humps.shape[-1])
+    drawn = np.random.default_rng(SEED).integers(np.iinfo(np.int64).max, size=humps.shape[-1])
     with np.errstate(over="ignore"):
         # whole numbers, modulo 2^64: equal for equal humps only
         label = xp.sum(humps * xp.asarray(drawn), axis=-1)
