@@ -119,7 +119,9 @@ def inverse_of(triangle: Array) -> Array:
 def _blocks(spec: Spec, table: Source, beside: Mapping[str, bool]) -> Iterator[Block]:
     """Public columns; without any feature the private ones, by which rows count."""
     targets = () if spec.design.columns else spec.targets
-    return read_rows(table, spec.design, targets, beside=beside, missing=spec.model.missing)
+    return read_rows(
+        table, spec.design, targets, beside=beside, missing=spec.model.missing, infinite=True
+    )
 
 
 class _Accumulators:

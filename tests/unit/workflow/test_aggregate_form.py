@@ -272,6 +272,19 @@ def test_persons_and_several_columns(table, ledger, tmp_path):
     assert gdp.compose(*(one.stated for one in several.splits)) <= gdp.mu_of(5.0, 1e-6) * 1.0000001
 
 
+@pytest.mark.parametrize("more", [{}, {"person": "who", "epsilon": 12.0}], ids=["rows", "persons"])
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_a_plan_of_a_mean_does_not_look_at_infinities(tmp_path, ledger, more, value):
+    """Rows are counted by the private column: a value beyond the range is no reason to refuse."""
+    asked = {"target": "y", "range": ENDS, "epsilon": 2.0} | more
+    own = {"y": np.full(60, 3.0), "who": [f"p{k // 3}" for k in range(60)]}
+    usual = pv.plan(own, **asked).summary()
+    own["y"][7] = value
+    plan = pv.plan(own, **asked)
+    assert plan.summary() == usual
+    assert plan.release(tmp_path / "z.json", account=ledger.account("y")).rows == 60
+
+
 def test_rows_without_a_value_are_left_out(table):
     gaps = {name: list(values) for name, values in table.items()}
     gaps["ldl"][5] = gaps["ldl"][700] = None
