@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -97,9 +98,7 @@ class Aggregate:
         if plan.model.family != "gaussian":
             variance = plan.mean * (1 - plan.mean) if plan.model.family == "binomial" else plan.mean
             scale = 1 / variance
-        own = next(
-            one for one, other in zip(plan.splits, plan.columns) if other.target == column.target
-        )
+        own = plan.splits[plan.model.target.index(column.target)]
         if level is not None:
             own = replace(own, level=level)
         privacy, total, relative = planned_errors(design, own, plan.summed(column), variance)
@@ -157,7 +156,7 @@ class LeavingSums(Leaving):
 
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         super().__init__(plan, noise, data)
-        self.rows = 0
+        self.rows, self._features = 0, 0
         self._values: list[Array] = []
         self._numbers: list[Index] = []
 
@@ -165,6 +164,7 @@ class LeavingSums(Leaving):
         for H, values, numbers in self._read():
             self._values.append(values)
             self._numbers.append(numbers)
+            self._features = zlib.crc32(H.tobytes(), self._features)
             self.rows += len(values)
             if len(H):
                 yield [*H.T[int(self.spec.design.intercept) :], np.zeros(len(H))]
@@ -236,6 +236,8 @@ class LeavingSums(Leaving):
         numbers = np.concatenate(self._numbers)
         same = planned is None or np.array_equal(numbers, planned.numbers)
         if self.rows == design.rows.count and same:
+            if self._features != found.features:
+                raise InvalidInput(f"{self.table.name} {CHANGED}")
             return design
         rows, sums = FeatureRows(len(names)), RunningLeastSquares(len(names))
         for H, _, _ in self._read():
