@@ -201,7 +201,7 @@ class LeavingSums(Leaving):
     def released(self) -> tuple[Published, ...]:
         plan, design = self.plan, self._design()
         if plan.privacy.publish == "matrix":
-            _require_common(plan.names, design)
+            _require_common(plan, design)
         found, y = [], np.concatenate(self._values)
         self._values.clear()
         for column, own, values in zip(plan.columns, plan.splits, y.T, strict=True):
@@ -252,8 +252,12 @@ class LeavingSums(Leaving):
         return _design(rows, sums.upper, persons)
 
 
-def _require_common(names: Sequence[str], design: SumDesign) -> None:
-    for name, size in zip(names, np.diagonal(design.sums.features)):
+def _require_common(plan: Plan, design: SumDesign) -> None:
+    sizes = dict(zip(plan.names, np.diagonal(design.sums.features)))
+    for column, listed in plan.spec.design.categories.items():
+        first, *others = (f"{column}={one}" for one in listed)
+        sizes.setdefault(first, design.rows.count - sum(sizes.get(one, 0) for one in others))
+    for name, size in sizes.items():
         if "=" in name and size < FEWEST:
             raise InvalidInput(
                 f"{name!r} has fewer than {FEWEST} rows: the matrix would show their features. "

@@ -241,6 +241,16 @@ def test_a_matrix_of_a_rare_category_is_refused(table):
         planned(rare, publish="matrix").simulate(rng=1)
 
 
+def test_a_matrix_of_a_rare_baseline_is_refused(table):
+    """All rows less those of the other categories are the baseline's."""
+    rare = dict(table)
+    rare["sex"] = np.where(np.arange(2000) < 9, "female", "male")
+    with pytest.raises(InvalidInput, match="'sex=female' has fewer than 10 rows"):
+        planned(rare, publish="matrix").simulate(rng=1)
+    rare["sex"][9] = "female"
+    assert planned(rare, publish="matrix").simulate(rng=1).sums[0].matrix
+
+
 def test_yes_no(table):
     own = dict(table)
     eta = 0.05 * (own["age"] - 50)
