@@ -209,6 +209,8 @@ class LeavingSums(Leaving):
             assert limits is not None
             assert ends is not None
             clipped = design.rows.parts(modelled(plan.model.transform, np.clip(values, *ends)))
+            if plan.model.family == "binomial":  # the upper end is yes
+                clipped = [np.interp(one, ends, (0.0, 1.0)) for one in clipped]
             centre = self._centre(design, clipped, limits, own)
             if centre is not None:
                 clipped = [y - X @ centre for X, y in zip(design.rows, clipped, strict=True)]

@@ -267,6 +267,19 @@ def test_yes_no(table):
     assert "sd" not in said
 
 
+def test_yes_no_in_other_codes(table):
+    """The upper end of the range is yes: 1 and 2, or 0 and 5, are what 0 and 1 are."""
+    yes = (np.random.default_rng(5).random(2000) < table["age"] / 100).astype(float)
+    asked = ASKED | {"features": ["age"], "categories": {}, "family": "binomial", "epsilon": 2.0}
+    found = []
+    for low, high in ((0.0, 1.0), (1.0, 2.0), (0.0, 5.0)):
+        own = table | {"ldl": low + (high - low) * yes}
+        plan = pv.plan(own, **asked | {"range": (low, high)})
+        found.append((*plan.standard_error, *pv.estimate(plan.simulate(rng=2)).value))
+    assert np.isfinite(found).all()
+    assert found[0] == found[1] == found[2]
+
+
 def test_persons_and_several_columns(table, ledger, tmp_path):
     own = dict(table) | {"who": [f"p{k // 3}" for k in range(2000)], "hdl": 6 - table["ldl"]}
     persons = planned(own, person="who", epsilon=5.0)
