@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -97,9 +98,7 @@ class Aggregate:
         if plan.model.family != "gaussian":
             variance = plan.mean * (1 - plan.mean) if plan.model.family == "binomial" else plan.mean
             scale = 1 / variance
-        own = next(
-            one for one, other in zip(plan.splits, plan.columns) if other.target == column.target
-        )
+        own = plan.splits[plan.model.target.index(column.target)]
         if level is not None:
             own = replace(own, level=level)
         privacy, total, relative = planned_errors(design, own, plan.summed(column), variance)
@@ -157,7 +156,7 @@ class LeavingSums(Leaving):
 
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         super().__init__(plan, noise, data)
-        self.rows = 0
+        self.rows, self._features = 0, 0
         self._values: list[Array] = []
         self._numbers: list[Index] = []
 
@@ -165,6 +164,7 @@ class LeavingSums(Leaving):
         for H, values, numbers in self._read():
             self._values.append(values)
             self._numbers.append(numbers)
+            self._features = zlib.crc32(H.tobytes(), self._features)
             self.rows += len(values)
             if len(H):
                 yield [*H.T[int(self.spec.design.intercept) :], np.zeros(len(H))]
@@ -201,7 +201,7 @@ class LeavingSums(Leaving):
     def released(self) -> tuple[Published, ...]:
         plan, design = self.plan, self._design()
         if plan.privacy.publish == "matrix":
-            _require_common(plan.names, design)
+            _require_common(plan, design)
         found, y = [], np.concatenate(self._values)
         self._values.clear()
         for column, own, values in zip(plan.columns, plan.splits, y.T, strict=True):
@@ -209,6 +209,8 @@ class LeavingSums(Leaving):
             assert limits is not None
             assert ends is not None
             clipped = design.rows.parts(modelled(plan.model.transform, np.clip(values, *ends)))
+            if plan.model.family == "binomial":  # the upper end is yes
+                clipped = [np.interp(one, ends, (0.0, 1.0)) for one in clipped]
             centre = self._centre(design, clipped, limits, own)
             if centre is not None:
                 clipped = [y - X @ centre for X, y in zip(design.rows, clipped, strict=True)]
@@ -236,6 +238,8 @@ class LeavingSums(Leaving):
         numbers = np.concatenate(self._numbers)
         same = planned is None or np.array_equal(numbers, planned.numbers)
         if self.rows == design.rows.count and same:
+            if self._features != found.features:
+                raise InvalidInput(f"{self.table.name} {CHANGED}")
             return design
         rows, sums = FeatureRows(len(names)), RunningLeastSquares(len(names))
         for H, _, _ in self._read():
@@ -250,8 +254,12 @@ class LeavingSums(Leaving):
         return _design(rows, sums.upper, persons)
 
 
-def _require_common(names: Sequence[str], design: SumDesign) -> None:
-    for name, size in zip(names, np.diagonal(design.sums.features)):
+def _require_common(plan: Plan, design: SumDesign) -> None:
+    sizes = dict(zip(plan.names, np.diagonal(design.sums.features)))
+    for column, listed in plan.spec.design.categories.items():
+        first, *others = (f"{column}={one}" for one in listed)
+        sizes.setdefault(first, design.rows.count - sum(sizes.get(one, 0) for one in others))
+    for name, size in sizes.items():
         if "=" in name and size < FEWEST:
             raise InvalidInput(
                 f"{name!r} has fewer than {FEWEST} rows: the matrix would show their features. "

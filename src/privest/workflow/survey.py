@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -71,7 +72,7 @@ class Survey:
     rows, dropped   rows of H, and rows left out for missing features.
     triangle        R with RᵀR = HᵀH; with survey weights (RᵀR)⁻¹ = A·HᵀW²H·A, A = (HᵀWH)⁻¹.
     known           of each target's residuals.
-    sums            of the aggregate form: the rows, their weights and public sums.
+    sums, features  of the aggregate form: rows, their weights and public sums; CRC-32 of H.
     """
 
     rows: int
@@ -82,6 +83,7 @@ class Survey:
     levels: Levels | None = None
     sums: SumDesign | None = field(default=None, repr=False)
     stamp: Stamp | None = field(default=None, repr=False)
+    features: int = field(default=0, repr=False)
 
     def most_rows(self, spec: Spec) -> int | None:
         """The most rows of a person that leave: the cap, or the most that anybody has."""
@@ -95,19 +97,20 @@ def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> 
     table.require(spec.targets)
     known = reference_facts(spec)
     parts = _Accumulators(spec, table, known)
-    sums, rows, dropped = RunningLeastSquares(len(design.names)), 0, 0
+    sums, rows, dropped, features = RunningLeastSquares(len(design.names)), 0, 0, 0
     beside = {name: name == model.person for name in beside_of(model, spec.privacy)}
     for block in _blocks(spec, table, beside):
         H = parts.add(block)
         sums.add_matrix(H)
         if kept is not None:
             kept.add(H)
+            features = zlib.crc32(H.tobytes(), features)
         rows, dropped = rows + len(H), dropped + block.dropped
     sums.require_full(design.names, table.name, rows)
     triangle = sums.upper if model.weights is None else parts.weighted_triangle()
     return Survey(
         rows, dropped, triangle, known, parts.strata(), parts.levels(),
-        stamp=table.stamp,
+        stamp=table.stamp, features=features,
     )  # fmt: skip
 
 
@@ -119,7 +122,9 @@ def inverse_of(triangle: Array) -> Array:
 def _blocks(spec: Spec, table: Source, beside: Mapping[str, bool]) -> Iterator[Block]:
     """Public columns; without any feature the private ones, by which rows count."""
     targets = () if spec.design.columns else spec.targets
-    return read_rows(table, spec.design, targets, beside=beside, missing=spec.model.missing)
+    return read_rows(
+        table, spec.design, targets, beside=beside, missing=spec.model.missing, infinite=True
+    )
 
 
 class _Accumulators:

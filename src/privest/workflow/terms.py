@@ -214,6 +214,8 @@ def modelled(transform: str, y: Array) -> Array:
 
 def limits_of(model: Model, privacy: Privacy, target: str) -> Range | None:
     """The range of a target after its transform; the logarithm is increasing."""
+    if model.family == "binomial" and privacy.form == "aggregate":
+        return Range(0.0, 1.0)
     ends = ends_of(model, privacy, target)
     return None if ends is None else Range(*modelled(model.transform, np.array(ends)).tolist())
 

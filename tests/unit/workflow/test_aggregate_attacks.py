@@ -63,6 +63,7 @@ KINDS = {
     "persons, capped": {"formula": "y ~ x", "person": "who", "most_rows": 2, "epsilon": 12.0},
     "persons, a mean": {"target": "y", "person": "who", "epsilon": 12.0},
     "yes/no": {"formula": "y ~ x", "family": "binomial", "range": None},
+    "yes/no, codes": {"formula": "y ~ x", "family": "binomial", "range": (0.1, 7.0)},
     "counts": {"formula": "y ~ x", "family": "poisson", "range": (0.0, 9.0)},
     "logarithm": {"formula": "log(y) ~ x", "range": (0.1, 7.0)},
     "two columns": {"formula": "y + u ~ x", "range": {"y": (-1.0, 3.0), "u": (2.0, 30.0)}},

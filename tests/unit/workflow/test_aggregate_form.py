@@ -241,6 +241,16 @@ def test_a_matrix_of_a_rare_category_is_refused(table):
         planned(rare, publish="matrix").simulate(rng=1)
 
 
+def test_a_matrix_of_a_rare_baseline_is_refused(table):
+    """All rows less those of the other categories are the baseline's."""
+    rare = dict(table)
+    rare["sex"] = np.where(np.arange(2000) < 9, "female", "male")
+    with pytest.raises(InvalidInput, match="'sex=female' has fewer than 10 rows"):
+        planned(rare, publish="matrix").simulate(rng=1)
+    rare["sex"][9] = "female"
+    assert planned(rare, publish="matrix").simulate(rng=1).sums[0].matrix
+
+
 def test_yes_no(table):
     own = dict(table)
     eta = 0.05 * (own["age"] - 50)
@@ -257,6 +267,19 @@ def test_yes_no(table):
     assert "sd" not in said
 
 
+def test_yes_no_in_other_codes(table):
+    """The upper end of the range is yes: 1 and 2, or 0 and 5, are what 0 and 1 are."""
+    yes = (np.random.default_rng(5).random(2000) < table["age"] / 100).astype(float)
+    asked = ASKED | {"features": ["age"], "categories": {}, "family": "binomial", "epsilon": 2.0}
+    found = []
+    for low, high in ((0.0, 1.0), (1.0, 2.0), (0.0, 5.0)):
+        own = table | {"ldl": low + (high - low) * yes}
+        plan = pv.plan(own, **asked | {"range": (low, high)})
+        found.append((*plan.standard_error, *pv.estimate(plan.simulate(rng=2)).value))
+    assert np.isfinite(found).all()
+    assert found[0] == found[1] == found[2]
+
+
 def test_persons_and_several_columns(table, ledger, tmp_path):
     own = dict(table) | {"who": [f"p{k // 3}" for k in range(2000)], "hdl": 6 - table["ldl"]}
     persons = planned(own, person="who", epsilon=5.0)
@@ -270,6 +293,19 @@ def test_persons_and_several_columns(table, ledger, tmp_path):
     assert found.names[:2] == ("ldl: intercept", "ldl: age")
     assert several.epsilon <= 5.0
     assert gdp.compose(*(one.stated for one in several.splits)) <= gdp.mu_of(5.0, 1e-6) * 1.0000001
+
+
+@pytest.mark.parametrize("more", [{}, {"person": "who", "epsilon": 12.0}], ids=["rows", "persons"])
+@pytest.mark.parametrize("value", [math.inf, -math.inf])
+def test_a_plan_of_a_mean_does_not_look_at_infinities(tmp_path, ledger, more, value):
+    """Rows are counted by the private column: a value beyond the range is no reason to refuse."""
+    asked = {"target": "y", "range": ENDS, "epsilon": 2.0} | more
+    own = {"y": np.full(60, 3.0), "who": [f"p{k // 3}" for k in range(60)]}
+    usual = pv.plan(own, **asked).summary()
+    own["y"][7] = value
+    plan = pv.plan(own, **asked)
+    assert plan.summary() == usual
+    assert plan.release(tmp_path / "z.json", account=ledger.account("y")).rows == 60
 
 
 def test_rows_without_a_value_are_left_out(table):

@@ -90,6 +90,25 @@ def test_a_frame_with_fewer_rows_or_more(tmp_path):
         refused(plan, tmp_path, people(rows), f"{rows} rows now, and had 200")
 
 
+@pytest.mark.parametrize("person", [None, "id"], ids=["rows", "persons"])
+@pytest.mark.parametrize("changed", ["sorted", "a feature"])
+def test_a_table_in_memory_that_was_changed_since(tmp_path, person, changed):
+    """Sums weigh values by the planned features: those of another row would be no estimate."""
+    table = visits(2)
+    privacy = Privacy(epsilon=3.0, range={"ldl": (-5.0, 10.0)}, form="aggregate")
+    plan = make_plan(spec(person=person, privacy=privacy), table)
+    assert simulate_release(plan, tmp_path / "z.json", np.random.default_rng(1)).rows == 200
+    if changed == "sorted":
+        table |= {name: table[name][np.argsort(table["ldl"])] for name in ("age", "bmi", "ldl")}
+    else:
+        table["age"] = table["age"] + (np.arange(200) == 7)
+    with pytest.raises(InvalidInput, match=CHANGED):
+        simulate_release(plan, tmp_path / "a.json", np.random.default_rng(1))
+    with Account(tmp_path / "ledger.db", "us") as account, pytest.raises(InvalidInput):
+        release(plan, tmp_path / "a.json", account=account)
+    assert {one.name for one in tmp_path.iterdir()} == {"z.json"}
+
+
 def visits(most):
     """Two rows per person, or `most` of the first one."""
     who = np.arange(200) % 100
