@@ -20,13 +20,12 @@ from privest.data.cells import number
 from privest.data.lines import csv_records, open_lines
 from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
 from privest.files import atomic_write
+from privest.lazy import needed
 from privest.reading import read_document
 from privest.report.numbers import up
 
 if TYPE_CHECKING:
     from privest.collect import CollectionPlan, Device, SqlStore
-
-NEEDED = ("starlette", "uvicorn", "msgspec", "prometheus_client", "aiomqtt")
 
 
 @command(port={"min": 1, "max": 65535}, open_to_all={"names": ("--open",)})
@@ -79,32 +78,18 @@ def collect(
     course FILE      Write the estimate after each step of the devices, as CSV, and end.
     """
     console = to_stderr()
-    try:
-        import uvicorn
+    for module in ("uvicorn", "privest.collect.server", "privest.collect.mqtt"):
+        needed(module, "a collector needs more packages", "collect")
+    import uvicorn
 
-        from privest.collect.mqtt import broker_of, listen
-        from privest.collect.plan import load_plan
-        from privest.collect.server import Collector, Tokens, make_app, new_token
-        from privest.collect.store import open_store
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").split(".")[0] not in NEEDED:
-            raise
-        raise InvalidInput(
-            f"a collector needs the extra 'collect' ({missing.name} is not installed): for example "
-            'pip install "privest[collect]".'
-        ) from None
+    from privest.collect.mqtt import broker_of, listen
+    from privest.collect.plan import load_plan
+    from privest.collect.server import Collector, Tokens, make_app
+    from privest.collect.store import open_store
+
     plan = load_plan(plan_file)
     if add_device is not None:
-        if tokens is None:
-            raise InvalidInput("state the file of tokens.")
-        if not budget >= min(plan.levels.values()):
-            raise InvalidInput("the budget of a device is at least the lowest level of the plan.")
-        text = read_document(tokens) if tokens.exists() else ""
-        if any(line.split()[:1] == [add_device] for line in text.splitlines()):
-            raise InvalidInput(f"{add_device} has a token: remove its line from {tokens} first.")
-        token, line = new_token(add_device, budget)
-        with tokens.open("a", encoding="utf-8") as file:
-            file.write("\n" + line)  # the line before it may have no end
+        token = _added(plan, tokens, add_device, budget)
         console.print(shown(f"Token of {add_device}, for a file on that device; it is shown once:"))
         typer.echo(token)
         return
@@ -144,6 +129,23 @@ def collect(
         note(f"{plural(reports, 'report')} of {plural(devices, 'device')}.")
     finally:
         collector.close()
+
+
+def _added(plan: CollectionPlan, tokens: Path | None, device: str, budget: float) -> str:
+    """The token of a new device; its line is in the file of tokens when this returns."""
+    from privest.collect.server import new_token
+
+    if tokens is None:
+        raise InvalidInput("state the file of tokens.")
+    if not budget >= min(plan.levels.values()):
+        raise InvalidInput("the budget of a device is at least the lowest level of the plan.")
+    text = read_document(tokens) if tokens.exists() else ""
+    if any(line.split()[:1] == [device] for line in text.splitlines()):
+        raise InvalidInput(f"{device} has a token: remove its line from {tokens} first.")
+    token, line = new_token(device, budget)
+    with tokens.open("a", encoding="utf-8") as file:
+        file.write("\n" + line)  # the line before it may have no end
+    return token
 
 
 def _promise(plan: CollectionPlan, level: str) -> str:

@@ -34,8 +34,9 @@ from privest.collect.plan import (
     on_feature_grid,
 )
 from privest.collect.store import Closing, SqlStore
-from privest.errors import CollectorSilent, InvalidInput, MissingDependency
+from privest.errors import CollectorSilent, InvalidInput
 from privest.lattice import GRID
+from privest.lazy import needed
 from privest.ledger import Ledger, cost_of
 from privest.reading import parse_json
 
@@ -302,11 +303,8 @@ def _transport(url: str) -> Post:
     """How requests reach the collector at this address."""
     if not url.startswith(("mqtt://", "mqtts://")):
         return _post
-    try:
-        from privest.collect.mqtt import post
-    except ModuleNotFoundError:
-        raise MissingDependency("MQTT needs aiomqtt: install the extra 'collect'.") from None
-    return post
+    found: Post = needed("privest.collect.mqtt", "MQTT needs aiomqtt", "collect").post
+    return found
 
 
 class _Stays(urllib.request.HTTPRedirectHandler):

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from privest.collect.plan import CollectionPlan, Report, Sums, as_words, from_words, sums_of
-from privest.errors import InvalidInput, MissingDependency
+from privest.errors import InvalidInput
+from privest.lazy import needed
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS plan (hash TEXT PRIMARY KEY, body TEXT NOT NULL)",
@@ -232,10 +233,7 @@ def open_store(address: str | Path, plan: CollectionPlan) -> SqlStore:
 
 
 def _postgres(address: str) -> Any:  # noqa: ANN401 - a connection
-    try:
-        import psycopg
-    except ImportError:
-        raise MissingDependency("PostgreSQL needs psycopg: install the extra 'collect'.") from None
+    psycopg = needed("psycopg", "PostgreSQL needs psycopg", "collect")
     try:
         found = psycopg.connect(address, autocommit=True)
         found.execute("SET synchronous_commit = on")  # a report is on disk before it is answered
@@ -274,10 +272,7 @@ def replay(store: SqlStore, tasks: int = 1) -> bool:
     last, sums = store.snapshot()
     if tasks == 1:
         return sums_of(store.plan, store.reports(to=last)) == sums
-    try:
-        import dask
-    except ImportError:
-        raise MissingDependency("a replay in parts needs the extra 'dask'.") from None
+    dask = needed("dask", "a replay in parts needs Dask", "dask")
     if not (tasks > 1 and Path(store.address).is_file() | store.address.startswith("postgres")):
         raise InvalidInput("a replay in parts takes two tasks or more, and a store on disk.")
     part = dask.delayed(_sums_between)
