@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from privest.arrays import AnyArray, as_count
+from privest.arrays import AnyArray, as_count, as_scale
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.mechanism import StreamMechanism
@@ -121,15 +121,13 @@ class CollectionPlan:
             raise InvalidInput("a plan needs at least one level, and features or an intercept.")
         if len(set(self.names)) < len(self.names):
             raise InvalidInput("features are named once each, and none is the intercept's name.")
-        if not (self.residual_variance > 0 and math.isfinite(self.residual_variance)):
-            raise InvalidInput("residual_variance must be a positive number.")
+        as_scale(self.residual_variance, "residual_variance")
         if not 0 < self.delta <= MOST_DELTA:
             raise InvalidInput(f"delta must be above 0 and at most {MOST_DELTA:g}.")
         most = {}
         for name, level in self.levels.items():
             as_name(name, "the name of a level")
-            if not (level > 0 and math.isfinite(level)):
-                raise InvalidInput(f"level {name!r} must be a positive number.")
+            as_scale(level, f"level {name!r}")
             reach = math.sqrt(level) * max(abs(low), abs(high)) + MOST_SDS
             if reach > LARGEST * GRID:
                 raise InvalidInput(

@@ -69,6 +69,7 @@ def test_a_plan_from_toml_with_an_epsilon(tmp_path):
     [
         {"range": [1, 0]}, {"range": [0, math.inf]}, {"range": [0]}, {"levels": {}}, {"levels": []},
         {"levels": {"a b": 1}}, {"levels": {"a": 0}}, {"levels": {"a": -1}}, {"steps": 0},
+        {"residual_variance": 5e-324}, {"residual_variance": 1e60}, {"levels": {"a": 1e-60}},
         {"features": ["a", "a"]}, {"features": "a"}, {"residual_variance": 0}, {"delta": 1},
         {"delta": 2e-3}, {"name": ""}, {"extra": 1}, {"grid": 1.0}, {"feature_grid": 1},
         {"levels": {"a": 1e12}}, {"levels": {"a": 1e300}, "range": [0, 1e300]},
