@@ -172,13 +172,13 @@ def pointwise_weight(level: Array | float, variance: Array | float) -> Array | f
     if isinstance(level, float) and isinstance(variance, float):
         level, variance = float(level), float(variance)  # a NumPy number would warn of overflow
         together = level * variance
-        return level / (1.0 + together) if together <= 1.0 else 1.0 / (1.0 / level + variance)
-    with np.errstate(over="ignore", divide="ignore"):
+        return level / (1.0 + together) if together < np.inf else 1.0 / variance
+    with np.errstate(over="ignore"):
         product = np.multiply(level, variance)
-        # For large sσ² the same as 1/(1/s + σ²), which does not overflow.
-        weight = np.where(
-            product <= 1.0, level / (1.0 + product), 1.0 / (np.divide(1.0, level) + variance)
-        )
+    weight = np.divide(level, 1.0 + product)
+    huge = np.isinf(product)  # sσ² is no double: 1/σ²
+    if huge.any():
+        weight = np.where(huge, 1.0 / np.where(huge, variance, 1.0), weight)
     return weight if weight.ndim else float(weight)
 
 

@@ -233,8 +233,6 @@ def _close(terms: Array, errors: Array, size: float, closed: bool) -> tuple[floa
     beyond, doubt = _beyond(terms[:last], size)
     if last < terms.size:
         doubt += abs(beyond)
-    if math.isinf(beyond):
-        return beyond, 0.0, beyond
     return inner + beyond, inner_error + doubt, beyond
 
 
