@@ -149,7 +149,7 @@ def _added(plan: CollectionPlan, tokens: Path | None, device: str, budget: float
 
 
 def _promise(plan: CollectionPlan, level: str) -> str:
-    """What a level of a plan amounts to."""
+    """The ε of a level, for one measurement and for all of a device."""
     low, high = plan.range
     said = (
         f"Level {level}, s = {plan.levels[level]:g}: for one measurement anywhere in the range "

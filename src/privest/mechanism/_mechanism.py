@@ -216,7 +216,7 @@ class Mechanism(ABC):
         return self._of_size(as_array(y, "the measurements"))
 
     def _as_they_come(self, y: ArrayLike, trials: int | None) -> Array:
-        """What a real release takes: any numbers, NaN where one is missing; a row per trial."""
+        """The measurements of a real release, NaN where one is missing; a row per trial."""
         return repeated(self._of_size(real_numbers(y)), trials)
 
     def _of_size(self, values: Array) -> Array:

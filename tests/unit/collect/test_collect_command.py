@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import logging
 import sqlite3
 
 import pytest
@@ -114,7 +115,10 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
     ],
 )  # fmt: skip
 def test_what_a_collector_refuses(plan_file, words, said):
+    logs = logging.getLogger("uvicorn")
+    before = list(logs.handlers)
     done = called("collect", "plan.toml", *words)
+    assert logs.handlers == before  # the logging of the process stays as it is
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
