@@ -18,7 +18,7 @@ DIST_ENV := $(VENV)/.ready-dist
 # Compiled modules are kept: tests start more than a hundred processes.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help demo picture pictures test processes matrix browser test-slow lint types layers unit bench docs dist format lock clean
+.PHONY: help demo picture pictures test processes matrix processors browser test-slow lint types layers unit bench docs dist format lock clean
 
 help: ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -72,6 +72,9 @@ processes: $(TEST_ENV) ## clusters, MPI, servers (installs Debian's where it can
 
 matrix: ## the wheel and the theorems on every Python found, with the lowest and the newest NumPy and SciPy
 	@.ci/matrix
+
+processors: $(TEST_ENV) ## theorems, oracles, golden files as on an older and a newer processor; CORES=all, or "Nehalem Zen"
+	@BIN=$(BIN) .ci/processors $(CORES)
 
 browser: $(TEST_ENV) ## the app and the report in a real browser (installs Debian's chromium where it can)
 	@.ci/chromium

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.optimize
 import scipy.special
 
+import privest as pv
 from benchmarks.timing import Row, compare
 from privest.estimator._mle import maximum_likelihood
 from privest.estimator.likelihood import LaplaceLikelihood, VoigtLikelihood
@@ -114,7 +115,37 @@ def releases():
     return y + rng.laplace(scale=B, size=y.shape), y + GAMMA * rng.standard_cauchy(y.shape)
 
 
+def many_measurements():
+    """One release of many measurements: time in proportion to m."""
+    rng = np.random.default_rng(12)
+    m, n, few = 10**6, 5, 20_000
+    H, theta = rng.standard_normal((m, n)), np.ones(n)
+    y = H @ theta + SD * rng.standard_normal(m)
+    model, mechanism = pv.LinearModel(H, noise=SD**2), pv.GaussianMechanism(LEVEL, m)
+    z = mechanism.simulate(y, rng)
+    yield compare(
+        f"Gaussian release, m = {m:,}, n = {n}",
+        lambda: pv.estimate(z, model, mechanism=mechanism),
+        "one pass HᵀH",
+        lambda: H.T @ H,
+        limit=3,
+        repeats=25,
+    )
+    channel = pv.mechanism.Additive(pv.noise.Cauchy(GAMMA))
+    part, noisy = pv.LinearModel(H[:few], noise=SD**2), channel.sample(y[:few], rng)
+    yield compare(
+        f"Cauchy release, m = {few:,}, n = {n}",
+        lambda: pv.estimate(noisy, part, mechanism=channel),
+        "one pass HᵀH of 1,000,000 rows",
+        lambda: H.T @ H,
+        items=few,
+        limit_us=250,  # five seconds together
+        repeats=3,
+    )
+
+
 def rows():
+    yield from many_measurements()
     laplace, cauchy = releases()
     one = LaplaceLikelihood(SD**2, scale=B)
     many = VoigtLikelihood(SD**2, scale=GAMMA)

@@ -18,6 +18,7 @@ FOLDERS = {
     "fuzz": "mutated files for every reader",
     "golden": "outputs and files of earlier versions",
     "unit": "each package alone, with kills, races and attacks",
+    "processors": "releases, levels and seeds on other BLAS kernels",
     "surface": "names, pages, examples, emulated systems",
     "browser": "app, report and site in a browser",
 }

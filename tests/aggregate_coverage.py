@@ -7,7 +7,7 @@ Features and the plan are made once a case; values and noise anew in every repet
 Prints a table: coverage of 95% intervals (lowest and highest coefficient), bias in Monte Carlo
 standard errors, median half-width over 1.96 sd of the estimates, and sd of the estimates over the
 planned standard error. `--command` repeats some cases with `privest plan`, `release --simulate`
-and `estimate --json` in this process.
+and `estimate --json` in this process; `--replica` those of `--of intervals` with continuous noise.
 """
 
 import argparse
@@ -25,9 +25,10 @@ import pandas as pd
 import scipy.special
 
 import privest as pv
+from aggregate_replica import replicated
 from workflow_command import called
 
-NOTE, OURS = "note", "ours"
+NOTE, OURS, INTERVALS = "note", "ours", "intervals"
 WIDE = (-6.0, 8.0)
 LINE = np.array([1.0, 0.5])
 LOG = np.array([0.5, 0.3])
@@ -39,6 +40,7 @@ class Case:
     """A table, how its private values are drawn, the true coefficients, and what is asked.
 
     sd       of the errors, where the plan knows it: the attained error is then the planned one.
+    within   half-widths are at most so many times those of a known variance.
     wide     why its intervals may cover more than 98%.
     least    the lowest coverage that is stated, and why it is below 94%: `why`.
     biased   the estimator is not linear, or values are clipped.
@@ -55,6 +57,7 @@ class Case:
     why: str = ""
     biased: bool = False
     read: Callable | None = None
+    within: float = math.inf
     options: str = ""  # of `privest plan`, where the case is repeated by the command line
     of: str = OURS
     truth_of: np.ndarray = field(init=False)
@@ -128,11 +131,6 @@ def shared(owners):
 def yes_no(eta):
     p = scipy.special.expit(eta)
     return lambda rng: (rng.random(len(p)) < p).astype(float)
-
-
-def clipped_counts(eta):
-    mean = np.exp(eta)
-    return lambda rng: np.minimum(rng.poisson(mean), 8).astype(float)
 
 
 def groups(sizes):
@@ -227,18 +225,6 @@ def of_note():
              alone | {"range": (-8.0, 1.555)}, biased=True, least=0.0,
              why="clipping moves the mean"),
     )  # fmt: skip
-    owners = persons(300, 6)
-    within = normals(len(owners))[:, 0]
-    who = {"x": within, "who": [f"p{k}" for k in owners]}
-    half = shared(owners)
-    at = 1 + 0.5 * within
-    for epsilon in (3.0, 10.0):
-        yield (
-            f"300 persons of 1-6 rows, ε = {epsilon:g}",
-            Case(who, lambda rng: at + half(rng), LINE, {"person": "who", "epsilon": epsilon},
-                 wide=SQUARES,
-                 options="--formula 'y ~ x' --person who" if epsilon > 3 else ""),
-        )  # fmt: skip
     large = normals(2000)[:, 0]
     for start, name in ((-0.9, "31%"), (-3.0, "6%")):
         yield (
@@ -247,11 +233,84 @@ def of_note():
                  {"family": "binomial", "range": None, "epsilon": 1.0}, biased=True,
                  options="--formula 'y ~ x' --family binomial" if start > -1 else ""),
         )  # fmt: skip
+
+
+def of_intervals():
+    """Those of intervals.md, sections 1 and 2: few rows, wide ranges, persons that depend."""
+    x = normals(600)[:, 0]
+    few = normals(60)[:, 0]
+    narrow = {"wide": SQUARES, "within": 1.5}
+    for epsilon in (10.0, 30.0):
+        yield (
+            f"K = 60, ε = {epsilon:g}",
+            Case({"x": few}, line(few, normal()), LINE, {"epsilon": epsilon}, 1.0, **narrow),
+        )
+    rare, listed, at = groups([490, 10])
+    beside = normals(500)[:, 0]
+    mean = 1 + 0.5 * beside + 0.5 * at
+    for epsilon in (10.0, 30.0):
+        yield (
+            f"10 of 500 rows in a category, ε = {epsilon:g}",
+            Case({"x": beside, "g": rare}, lambda rng: mean + rng.standard_normal(500),
+                 [1.0, 0.5, 0.5],
+                 {"formula": "y ~ x + C(g)", "categories": {"g": listed}, "epsilon": epsilon},
+                 1.0, wide="a category of 10 rows", within=1.6),
+        )  # fmt: skip
+    of_one = math.sqrt((math.e - 1) * math.e)  # lognormal errors of sd 1
+
+    def skewed(rng, x):
+        return (np.exp(rng.standard_normal(len(x))) - math.exp(0.5)) / of_one
+
+    for epsilon in (3.0, 10.0):
+        yield (
+            f"lognormal errors, range −4 to 16 sd, ε = {epsilon:g}",
+            Case({"x": x}, line(x, skewed, (0.0, 0.3)), [0.0, 0.3],
+                 {"range": (-4.0, 16.0), "epsilon": epsilon}, **narrow),
+        )  # fmt: skip
     yield (
-        "counts, Poisson",
-        Case({"x": large}, clipped_counts(-0.7 + 0.5 * large), [-0.7, 0.5],
-             {"family": "poisson", "range": (0.0, 8.0), "epsilon": 3.0}, biased=True),
+        "range of 60 sd, ε = 30",
+        Case({"x": x}, line(x, normal()), LINE, {"range": (-30.0, 30.0), "epsilon": 30.0}, 1.0,
+             within=1.5),
     )  # fmt: skip
+    owners = persons(300, 6)
+    inside = normals(len(owners))[:, 0]
+    who = {"x": inside, "who": [f"p{k}" for k in owners]}
+    half, at_x = shared(owners), 1 + 0.5 * inside
+    for epsilon in (3.0, 10.0):
+        yield (
+            f"300 persons of 1-6 rows, ε = {epsilon:g}",
+            Case(who, lambda rng: at_x + half(rng), LINE,
+                 {"person": "who", "epsilon": epsilon, "within_person_correlation": 0.5}, 1.0,
+                 **narrow,
+                 options="--formula 'y ~ x' --person who" if epsilon > 3 else ""),
+        )  # fmt: skip
+    third = normals(300)[:, 0]
+    for width, times in ((14.0, 1.5), (40.0, 2.2)):
+        yield (
+            f"exposure 0.005, K = 300, range of {width:g} sd",
+            Case({"x": third}, line(third, normal()), LINE,
+                 {"epsilon": None, "level": 0.005, "range": (1 - width / 2, 1 + width / 2)}, 1.0,
+                 wide=SQUARES, within=times),
+        )  # fmt: skip
+    member = np.repeat(np.arange(200), 30)
+    ends = {"person": "who", "range": (0.0, 10.0)}
+    column = {"who": [f"p{k}" for k in member]}
+    slope = {"x": np.repeat(normals(200, seed=3)[:, 0], 30)}
+    extreme = "values at both ends, and equal in a person: the largest variance of all"
+
+    def equal(rng):
+        return np.repeat(10.0 * rng.integers(0, 2, 200), 30)
+
+    for epsilon in (1.5, 3.0, 10.0):
+        for words, more, truth, least in (
+            ("mean", {"target": "y"}, [5.0], 0.94),
+            ("slope", {"formula": "y ~ x"}, [5.0, 0.0], 0.92),
+        ):
+            yield (
+                f"200 persons of 30 equal rows, 0 or 10, {words}, ε = {epsilon:g}",
+                Case(column | slope, equal, truth, ends | more | {"epsilon": epsilon}, 5.0,
+                     least=least, why=extreme if least < 0.94 else "", within=1.5),
+            )  # fmt: skip
 
 
 def of_ours():
@@ -310,7 +369,7 @@ def of_ours():
     skewed = lambda rng, x: rng.exponential(1.0, len(x)) - 1  # noqa: E731
     yield (
         "exponential errors",
-        Case(two, line(x, skewed), LINE, {"range": (-6.0, 12.0)}, 1.0, wide=SQUARES),
+        Case(two, line(x, skewed), LINE, {"range": (-6.0, 12.0)}, 1.0),
     )
     yield (
         "whole numbers",
@@ -399,13 +458,13 @@ def of_ours():
     yield (
         "a smaller model from the matrix",
         Case(columns6, lambda rng: 1 + X6[:, :2] @ without[1:] + rng.standard_normal(600), without,
-             matrix, wide=SQUARES, read=lambda z: pv.estimate(z, features=["x0", "x1"])),
+             matrix, read=lambda z: pv.estimate(z, features=["x0", "x1"])),
     )  # fmt: skip
     row = {"x0": 1.0, "x1": -1.0, "x2": 0.5}
     yield (
         "the mean at a row, from the matrix",
         Case(columns6, lambda rng: 1 + X6[:, :2] @ without[1:] + rng.standard_normal(600),
-             [1 + 0.5 - 0.2], matrix, wide=SQUARES, read=lambda z: pv.estimate(z).predict(row)),
+             [1 + 0.5 - 0.2], matrix, read=lambda z: pv.estimate(z).predict(row)),
     )  # fmt: skip
     x7 = normals(2000, seed=7)[:, 0]
     near = {"range": (-30.0, 30.0), "within": 4.0}
@@ -424,10 +483,7 @@ def _capped():
     owners = persons(1000, 6)
     x, half = normals(len(owners))[:, 0], shared(owners)
     table = {"x": x, "who": [f"p{k}" for k in owners]}
-    return Case(
-        table, lambda rng: 1 + 0.5 * x + half(rng), LINE, {"person": "who", "most_rows": 2},
-        wide=SQUARES,
-    )  # fmt: skip
+    return Case(table, lambda rng: 1 + 0.5 * x + half(rng), LINE, {"person": "who", "most_rows": 2})
 
 
 def seed_of(name):
@@ -436,14 +492,14 @@ def seed_of(name):
 
 
 def cases(of):
-    made = {NOTE: of_note, OURS: of_ours}[of]
+    made = {NOTE: of_note, OURS: of_ours, INTERVALS: of_intervals}[of]
     found = dict(made())
     for case in found.values():
         case.of = of
     return found
 
 
-CASES = cases(NOTE) | cases(OURS)
+CASES = cases(NOTE) | cases(INTERVALS) | cases(OURS)
 COMMANDS = [name for name, case in CASES.items() if case.options]
 
 
@@ -490,6 +546,15 @@ def repeated(case, times, seed):
         found.append((ends.mean(axis=1), np.diff(ends)[:, 0] / 2))
     planned = np.concatenate([plan.errors(column).total for column in plan.columns])
     return _found(case, found, planned, plan.splits[0].kind, plan.rows)
+
+
+def of_replica(case, times, seed):
+    """By `aggregate_replica`, with the variances and degrees of freedom of a document."""
+    errors, variance, freedom = replicated(case, times, seed)
+    _, plan = case.plan(np.random.default_rng(seed))
+    half = scipy.special.stdtrit(freedom, 0.975) * np.sqrt(variance)
+    planned = plan.errors(plan.columns[0]).total
+    return Found(errors, half, planned, plan.splits[0].kind, plan.rows, len(errors))
 
 
 def _found(case, found, planned, kind, rows):
@@ -568,11 +633,12 @@ HEAD = (
 def main():
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--times", type=int, default=2000)
-    asked.add_argument("--of", choices=(NOTE, OURS))
+    asked.add_argument("--of", choices=(NOTE, INTERVALS, OURS))
     asked.add_argument("--command", action="store_true", help="through the command line")
+    asked.add_argument("--replica", action="store_true", help="with continuous noise")
     given = asked.parse_args()
     print(HEAD)
-    run = commanded if given.command else repeated
+    run = commanded if given.command else of_replica if given.replica else repeated
     for name, case in CASES.items():
         if given.of not in (None, case.of) or (given.command and name not in COMMANDS):
             continue

@@ -83,10 +83,14 @@ class Client:
         assert answer.status_code == 303, answer.text
         return self.get(answer.headers["location"])
 
-    def begun(self, content, name="people.csv"):
-        """A piece of work on a file that is sent."""
+    def begun(self, content, name="people.csv", private=None):
+        """A piece of work on a file that is sent, whose private column is that of this place."""
         raw = content if isinstance(content, bytes) else content.encode()
-        return self.work_of(self.post("/begin", files={"table": (name, raw)}))
+        work = self.work_of(self.post("/begin", files={"table": (name, raw)}))
+        if private is not None:
+            answer = self.post(f"/work/{work.id}/data/private", {"private": str(private)})
+            assert answer.status_code == 303, answer.text
+        return work
 
     def work_of(self, answer):
         """The piece of work that a form led to."""

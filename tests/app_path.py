@@ -15,13 +15,21 @@ def example(page, form="aggregate"):
     expect(page.get_by_role("heading", level=1)).to_have_text("What is each column?")
 
 
-def upload(page, path, form="aggregate"):
-    """A file of the user, and the answer to the question of the first screen."""
+def upload(page, path, form="aggregate", private="Marker"):
+    """A file of the user, the answer to the question of the first screen, the private column."""
     page.get_by_label("Choose a file, or drop it here").set_input_files(path)
     page.get_by_role("radio", name=re.compile(TRUSTED[form])).check()
     page.get_by_role("button", name="Continue to columns").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("What is each column?")
+    choose_private(page, private)
     expect(page.locator("main")).to_contain_text(path.name)
+
+
+def choose_private(page, name):
+    """The private column; then the others are looked at."""
+    expect(page.get_by_role("heading", level=1)).to_have_text("Which column is private?")
+    page.get_by_role("radio", name=name, exact=True).check()
+    page.get_by_role("button", name="Look at the others").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("What is each column?")
 
 
 def roles(page, **of_columns):
@@ -33,10 +41,12 @@ def roles(page, **of_columns):
 
 def fill_messy(page):
     """Roles and the range of the messy table."""
-    roles(page, Größe="public", Gruppe="public", Alter="public", Marker="private")
+    roles(page, Größe="public", Gruppe="public", Alter="public")
     page.get_by_label("Lowest possible").locator("visible=true").fill("0")
     page.get_by_label("Highest possible").locator("visible=true").fill("10")
-    page.get_by_role("checkbox", name=re.compile("^Range, sd and categories")).check()
+    page.get_by_text("Missing values, decimal mark").click()
+    page.get_by_label("Other codes for missing values").fill("Marker=k.A.")
+    page.get_by_role("checkbox", name=re.compile("^Kind, range, sd and categories")).check()
 
 
 def go_on(page):

@@ -55,10 +55,10 @@ class Stage:
 
     def _sent(self):
         """A work with a messy table of the user, whose columns screen is done."""
-        work = self.client.begun(messy(), "messy.csv")
+        work = self.client.begun(messy(), "messy.csv", private=5)
         roles = {"role-1": "public", "role-2": "public", "role-3": "public", "role-5": "private"}
         more = {"list-2": "alt\nneu\nohne", "known": "yes", "low-5": "0", "high-5": "10",
-                "codes-3": "0", "codes-5": "0", "gaps": "drop"}  # fmt: skip
+                "codes-3": "0", "codes": "Marker=k.A.", "gaps": "drop"}  # fmt: skip
         answer = self.client.post(f"/work/{work.id}/data", roles | more)
         assert answer.status_code == 303, answer.text
         return work

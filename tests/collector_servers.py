@@ -113,14 +113,15 @@ def mosquitto(port):
 
 
 class Served:
-    """`privest collect` in a process of its own."""
+    """`privest collect` in a process of its own; `files`: how many it may have open."""
 
-    def __init__(self, plan, store, *words, port=None):
+    def __init__(self, plan, store, *words, port=None, files=None):
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         command = [sys.executable, "-m", "privest", "collect", str(plan), "--store", str(store)]
+        limit = ["prlimit", f"--nofile={files}"] if files else []
         self.process = subprocess.Popen(
-            [*command, "--open", "--port", str(self.port), *words],
+            [*limit, *command, "--open", "--port", str(self.port), *words],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         wait_for(self.port)

@@ -109,7 +109,6 @@ AGGREGATE = {
         f"{LINEAR} --range=-4,6 {SUMS} --person person --set model.most_rows=2", table="visits.csv"
     ),
     "aggregate-yes-no": Kind(f"--target smokes {FEATURES} --family binomial {SUMS}"),
-    "aggregate-counts": Kind(f"{COUNTS} {SUMS}"),
     "aggregate-two-columns": Kind(f"{TWO} {SUMS}"),
     "aggregate-matrix": Kind(
         f"{LINEAR} --range=-4,6 {SUMS} --set privacy.publish=matrix",

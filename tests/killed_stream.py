@@ -44,7 +44,7 @@ def data():
 
 
 def noise(folder, kind, level):
-    """Of a seed: bound to the readings for one kind, in the order of the draws for the others."""
+    """Of a seed for one kind, of a numpy generator for the others."""
     if kind == "real":
         return Protected()
     if kind == "ledger":

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from privest.data import Format
+from privest.data import Format, inspect
 from privest.workflow import Spec
 from privest.workflow.spec import Model, Privacy, Public
 
@@ -68,3 +68,9 @@ def write(table, path):
     else:
         frame.to_csv(path, index=False)
     return path
+
+
+def look_at(table, format=None):
+    """The look of a table all of whose columns are public."""
+    names = [one.name for one in inspect(table, format).columns if not one.problem]
+    return inspect(table, format, public=names)

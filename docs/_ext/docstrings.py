@@ -59,8 +59,24 @@ def _code(text):
     return "".join(parts)
 
 
+# What calls return: their fields are promised, their constructors are not.
+RESULTS = {
+    "Account", "Allocation", "Attack", "Bound", "Certificate", "ClippingCost", "Consensus",
+    "Diagnosis", "Entry", "Exposure", "FamilyEstimate", "Figure", "Forecast", "Identifiability",
+    "Information", "Plan", "Prediction", "SampleSize", "Section", "StateBound", "StateEstimate",
+    "Statement", "TableRelease", "TraceBound", "Verification", "WaldTest",
+}  # fmt: skip
+
+
+def without_constructor(app, what, name, found, options, signature, returned):
+    """A result's signature is left out."""
+    hidden = what == "class" and found.__name__ in RESULTS
+    return ("", None) if hidden else None
+
+
 def setup(app):
     """Called by Sphinx."""
+    app.connect("autodoc-process-signature", without_constructor)
     app.connect(
         "autodoc-process-docstring",
         lambda app, what, name, obj, options, lines: lines.__setitem__(slice(None), as_rst(lines)),

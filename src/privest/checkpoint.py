@@ -247,7 +247,7 @@ class Checkpoint:
         reasons = {
             "mechanism": "another level, or without a mechanism",
             "estimator": "another level, number of parameters or noise, or without an estimator",
-            "noise": "another kind of random generator, or with a seed where there is none now",
+            "noise": "another kind of random generator",
             "grid": "noise on another grid",
             "range": "another range",
         }

@@ -4,6 +4,7 @@ parameters only, never a measurement) and what to do.
 
 from __future__ import annotations
 
+import copyreg
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
 
 class PrivestError(Exception):
     """Base of every error that privest raises on purpose."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Without the constructor, which may need more than the message, or make it.
+        return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class InvalidInput(PrivestError, ValueError):
@@ -51,7 +56,7 @@ class NotReleasable(PrivestError):
 
 
 class InfiniteInformation(PrivestError):
-    """A density jumps: its Fisher information is infinite and the theorem does not apply."""
+    """The Fisher information of a density is infinite and the theorem does not apply."""
 
 
 class NumericalFailure(PrivestError, ArithmeticError):

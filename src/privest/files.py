@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, Never
 
-from privest.errors import InvalidInput, NotReleasable
+from privest.errors import InvalidInput, NotReleasable, PrivestError
 
 ORDINARY = 0o666  # less the user's umask
 OWNER_ONLY = 0o600
@@ -36,6 +36,17 @@ def require_disk() -> None:
             "a release needs a disk that survives a crash, and this Python runs in a browser: "
             "simulate here, and release on a computer."
         )
+
+
+def most_files() -> int:
+    """How many files and connections this process may have open."""
+    limit = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 512  # of Windows
+    return limit if limit > 0 else 1 << 20  # -1: no limit
+
+
+def owner_only(path: str, flags: int) -> int:
+    """An `opener`: a new file is its owner's alone, whatever the umask, from its first byte on."""
+    return os.open(path, flags, OWNER_ONLY)
 
 
 def is_own(found: os.stat_result) -> bool:
@@ -114,7 +125,7 @@ def atomic_file(
     `beside`: the name of that file, for a caller whose lock keeps others away; what a killed
     process left there goes first. `first`: of several who write at once, on one machine or many,
     the first to end wins; the others get FileExistsError.
-    Raises InvalidInput if the file cannot be begun.
+    Raises InvalidInput if the file cannot be written.
     """
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
@@ -125,23 +136,22 @@ def atomic_file(
             f"folder, {Path.home()}."
         )
     part = beside or target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    with stopped_by_exception():
-        descriptor = _begun(part, target, replace=beside is not None)
+    with writing(Path(path), first=first), stopped_by_exception():
+        make_folder(target)
+        if beside is not None:
+            part.unlink(missing_ok=True)
+        # O_EXCL: no file or link of another is written into.
+        descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
         try:
             with os.fdopen(descriptor, "w+b") as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
                 os.chmod(part, permissions & ~_umask())
-            if not first:
-                os.replace(part, target)
+            if first:
+                move_new(part, target)
             else:
-                try:
-                    move_new(part, target)
-                except FileExistsError:
-                    raise
-                except OSError as error:  # a file system without links
-                    raise _refused(target, error) from None
+                os.replace(part, target)
         finally:
             part.unlink(missing_ok=True)  # after the move there is none
         sync_folder(target.parent)
@@ -152,16 +162,20 @@ def part_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-def _begun(part: Path, target: Path, *, replace: bool) -> int:
-    """The descriptor of a new file that only its owner can read."""
-    make_folder(target)
+@contextlib.contextmanager
+def writing(path: Path, *, first: bool = False) -> Iterator[None]:
+    """What the system refuses inside (a full disk, no permission), said of the file at `path`.
+
+    `first`: that another process made it (FileExistsError) is left to the caller.
+    """
     try:
-        if replace:
-            part.unlink(missing_ok=True)
-        # O_EXCL: no file or link of another is written into.
-        return os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
+        yield
+    except PrivestError:
+        raise
     except OSError as error:
-        raise _refused(target, error) from None
+        if error.errno is None or (first and isinstance(error, FileExistsError)):
+            raise  # not the system's, or a matter of the caller
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def require_writable(path: Path) -> None:
@@ -179,10 +193,8 @@ def require_writable(path: Path) -> None:
 
 def make_folder(path: Path) -> None:
     """The folder that a file is to be in, and those above it."""
-    try:
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _refused(path, error) from None
 
 
 @contextlib.contextmanager
@@ -225,15 +237,8 @@ def atomic_write(
     >>> path.read_text(encoding="utf-8"), [file.name for file in path.parent.iterdir()]
     ('θ', ['page.txt'])
     """
-    try:
-        with atomic_file(path, beside=beside) as file:
-            file.write(data.encode() if isinstance(data, str) else data)
-    except OSError as error:
-        raise _refused(Path(path), error) from None
-
-
-def _refused(path: Path, error: OSError) -> InvalidInput:
-    return InvalidInput(f"{path} cannot be written: {error.strerror}.")
+    with atomic_file(path, beside=beside) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
 
 
 def sync_folder(folder: Path) -> None:
@@ -298,12 +303,9 @@ def draft(path: Path) -> Iterator[Draft]:
     """
     target = path.resolve()
     part = part_path(target)
-    with stopped_by_exception():
+    with writing(path), stopped_by_exception():
         make_folder(target)
-        try:
-            descriptor = claimed(part)
-        except OSError as error:
-            raise _refused(target, error) from None
+        descriptor = claimed(part)
         with os.fdopen(descriptor, "r+b") as file:  # the lock goes with it
             found = Draft(file, part, target)
             try:

@@ -401,7 +401,7 @@ def state_flag(state: Mapping[str, AnyArray], name: str) -> bool:
     return bool(state_array(state, name, (), "b"))
 
 
-# --- jSON and TOML as plain values: shallow, of few items, every name once  -----------------------
+# --- JSON and TOML as plain values: shallow, of few items, every name once ------------------------
 
 
 MOST_ITEMS = 1 << 25  # of a document: 500 bytes of memory a byte of text, at worst

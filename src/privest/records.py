@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import numpy as np
 import scipy
 
-from privest.arrays import CONFIDENCE, Array, as_choice, as_confidence
+from privest.arrays import CONFIDENCE, Array, as_choice, as_confidence, read_only
 from privest.errors import InvalidInput, MissingDependency
 
 LIBRARIES = ("pandas", "polars")
@@ -52,7 +52,18 @@ def _plain_object(value: object) -> Any:  # noqa: ANN401
     return str(value) if isinstance(value, Path) else repr(value)
 
 
-class Record:
+class ReadOnly:
+    """A frozen dataclass through which nobody can write to its arrays."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name, field in self.__dataclass_fields__.items():  # type: ignore[attr-defined]
+            if field.init and isinstance(value := getattr(self, name), np.ndarray):
+                object.__setattr__(self, name, read_only(value))
+
+
+class Record(ReadOnly):
     """A dataclass that goes to JSON: its public fields, and the properties named in `DERIVED`."""
 
     DERIVED: ClassVar[tuple[str, ...]] = ()

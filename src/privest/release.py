@@ -12,7 +12,7 @@ from privest.arrays import Array, Flags, Index, plural
 from privest.errors import InvalidInput
 from privest.lattice import GRID
 from privest.reading import read_count, read_flag, read_flags, read_number, read_numbers, read_text
-from privest.records import plain
+from privest.records import ReadOnly, plain
 
 if TYPE_CHECKING:
     from privest.privacy import StreamLevel
@@ -25,7 +25,7 @@ def extra_variance(grid: float) -> float:
     return 0.75 * grid**2
 
 
-class ReleaseRecord:
+class ReleaseRecord(ReadOnly):
     """What every release says of itself.
 
     values       z̃: what is shown, noise included; NaN where nothing is (a missing measurement).
@@ -85,8 +85,7 @@ class ReleaseRecord:
         """Refuse to be used with another level than that of this fingerprint."""
         if self.fingerprint != fingerprint:
             raise InvalidInput(
-                "This release was made with another level. Both sides must use the same; a level "
-                "of matrices travels by its save and privacy.load_level."
+                "This release was made with another level: both sides must use the same."
             )
 
 
@@ -120,8 +119,10 @@ class Release(ReleaseRecord):
 
     def part(self, first: int, last: int, sizes: Sequence[int]) -> Release:
         """The releases of the steps first..last−1 of these; `sizes` are the m_k of all of them."""
-        before, inside = sum(sizes[:first]), sum(sizes[first:last])
-        values, missing = self.values[before : before + inside], self.missing
+        before = sum(sizes[:first])
+        inside = sum(sizes[first:last])
+        values = self.values[before : before + inside]
+        missing = self.missing
         if missing is not None and missing.size != self.steps:  # a part of these may miss no part
             missing = missing_in(np.isnan(values), sizes[first:last])
         elif missing is not None:
@@ -144,7 +145,8 @@ class Release(ReleaseRecord):
         patterns, own = np.unique(self.missing, axis=0, return_inverse=True)
         for j, pattern in enumerate(patterns):
             members = np.flatnonzero(own.reshape(-1) == j)
-            values, flags = self.values[members], self.missing[members]
+            values = self.values[members]
+            flags = self.missing[members]
             yield members, replace(self, values=values, missing=flags if pattern.any() else None)
 
     @classmethod
@@ -242,7 +244,8 @@ def _grid(record: Mapping[str, Any], on_grid: bool) -> float:
 
     A record cannot say that other noise was protected; a caller who is sure constructs the release.
     """
-    grid, values = read_number(record["grid"], "grid"), record["values"]
+    grid = read_number(record["grid"], "grid")
+    values = record["values"]
     good = grid == (0.0 if record["simulated"] else GRID)
     if good and grid and on_grid:
         good = bool(np.all(np.isnan(values) | (np.mod(values, grid) == 0)))

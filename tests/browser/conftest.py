@@ -11,6 +11,8 @@ OWN_ERRANDS = (
     "AutofillServerCommunication", "NetworkTimeServiceQuerying", "OptimizationHints", "Translate",
     "MediaRouter", "AcceptCHFrame", "HttpsUpgrades", "PaintHolding", "LensOverlay",
     "DestroyProfileOnBrowserClose", "GlobalMediaControls", "ThirdPartyStoragePartitioning",
+    # Of Chromium 150, which connects to its search engine at its start.
+    "SearchEnginePreconnect2", "PreconnectToSearch", "AimEnabled",
 )  # fmt: skip
 PATIENCE = 30_000  # milliseconds: other tests run beside these
 QUIET = [

@@ -51,12 +51,11 @@ def entries(app):
 def test_every_screen_looks_right(watch, width, dark, form, tmp_path):
     """At every width, in the light and in the dark; without a residual sd and with one."""
     page = watch(width=width, dark=dark).open()
-    path.upload(page, people(tmp_path, width + (form == "rows"), dark), form)
-    path.roles(page, income="private")
+    path.upload(page, people(tmp_path, width + (form == "rows"), dark), form, private="income")
     page.get_by_role("button", name="Make all other columns public").click()
     own(page).get_by_label("Lowest possible").fill("0")
     own(page).get_by_label("Highest possible").fill("200,000")
-    page.get_by_role("checkbox", name=re.compile("^Range, sd and categories")).check()
+    page.get_by_role("checkbox", name=re.compile("^Kind, range, sd and categories")).check()
     looks_right(page, dark=dark)
     path.go_on(page)
     path.slide(page, "PageUp", 2)
@@ -186,6 +185,7 @@ def test_without_a_script_the_main_path_goes_through(watch, table):
     page = watch(java_script_enabled=False).open()
     page.get_by_label("Choose a file, or drop it here").set_input_files(table)
     page.get_by_role("button", name="Continue to columns").click()
+    path.choose_private(page, "Marker")
     path.fill_messy(page)
     path.go_on(page)
     page.locator("#epsilon").fill("2.5")
@@ -204,11 +204,11 @@ def test_without_a_script_the_main_path_goes_through(watch, table):
 def test_results_on_paper(watch, tmp_path):
     """In print nothing is cut off, paper is white, and buttons and fields are not there."""
     page = watch(width=794, dark=True).open()  # A4 at 96 dots an inch
-    path.upload(page, people(tmp_path, 794, True))
-    path.roles(page, income="private", age="public")
+    path.upload(page, people(tmp_path, 794, True), private="income")
+    path.roles(page, age="public")
     own(page).get_by_label("Lowest possible").fill("0")
     own(page).get_by_label("Highest possible").fill("200,000")
-    page.get_by_role("checkbox", name=re.compile("^Range, sd and categories")).check()
+    page.get_by_role("checkbox", name=re.compile("^Kind, range, sd and categories")).check()
     path.go_on(page)
     path.take_epsilon(page)
     path.release(page)

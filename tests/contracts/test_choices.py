@@ -10,7 +10,7 @@ from privest.audit import fisher_information
 from privest.errors import InvalidInput
 from privest.ledger import cost_of
 from privest.mechanism import Additive, OutputPerturbation
-from privest.mechanism.source import Generated, Protected, Seeded
+from privest.mechanism.source import Generated, Protected, seeded
 from privest.records import as_frame
 
 MODEL = pv.LinearModel(np.ones((8, 1)), noise=1.0)
@@ -27,7 +27,7 @@ CHOICES = {
     "protected law": ("laplace", lambda o: Protected().add_noise(np.zeros(2), law=o)),
     "generated law": (
         "laplace", lambda o: Generated(np.random.default_rng(1)).add_noise(np.zeros(2), law=o)),
-    "seeded law": ("laplace", lambda o: Seeded(1).add_noise(np.zeros(2), law=o)),
+    "seeded law": ("laplace", lambda o: seeded(1).add_noise(np.zeros(2), law=o)),
     "allocate shape": ("full", lambda o: design.allocate(MODEL, 2.0, shape=o)),
     "least_loss shape": ("full", lambda o: design.least_loss(MODEL, 2.0, shape=o)),
     "least_loss loss": ("largest", lambda o: design.least_loss(MODEL, 2.0, loss=o)),

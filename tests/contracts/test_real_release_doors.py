@@ -19,6 +19,7 @@ import pytest
 
 import privest as pv
 import workflow_inside as workflow
+from charged import charged
 from paid import PAID
 from privest import lattice, network
 from privest.errors import InvalidInput
@@ -31,7 +32,7 @@ from privest.mechanism import (
     RowMechanism,
     StreamMechanism,
 )
-from privest.mechanism.source import Generated, Kept, Seeded
+from privest.mechanism.source import Generated, Kept, seeded
 from workflow_tables import stated
 
 G = 2.0**-10
@@ -177,9 +178,7 @@ def release_file(y, source):
     spec = stated("t", workflow.Privacy(4.0), target="y", features=("x",), missing="drop")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "z.csv"
-        header = workflow.release(
-            workflow.stated_plan(spec), path, {"x": H[:, 1], "y": y}, source=source
-        )
+        header = charged(workflow.stated_plan(spec), path, {"x": H[:, 1], "y": y}, source=source)
         return header, np.loadtxt(path, delimiter=",", skiprows=1)[:, 1]
 
 
@@ -225,7 +224,7 @@ EVERY = pytest.mark.parametrize("name", REAL)
 def test_there_is_no_seed_and_none_is_taken(name):
     door = REAL[name]
     assert not {"seed", "rng", "random_state"} & set(inspect.signature(door.call).parameters)
-    for seed in (3, np.random.default_rng(3), Seeded(3), Generated(np.random.default_rng(3))):
+    for seed in (3, np.random.default_rng(3), seeded(3), Generated(np.random.default_rng(3))):
         with pytest.raises(InvalidInput, match="simulat"):
             door.release(Y, seed)
 
@@ -356,7 +355,7 @@ def test_what_a_transform_makes_nan_of_is_missing_and_never_an_integer(
     terms = workflow.stated_plan(spec) or workflow.make_plan(spec, data)
     monkeypatch.setattr("privest.workflow.rows.modelled", overflows)
     path = tmp_path / "z.csv"
-    workflow.release(terms, path, data)
+    charged(terms, path, data)
     z = np.genfromtxt(path, delimiter=",", skip_header=1)[:, -1]
     assert np.isfinite(np.delete(z, 4)).all()
     assert np.nanmax(np.abs(z)) < 2.0**52  # −2⁶³ is no number of the grid

@@ -256,7 +256,7 @@ def test_seeds():
         one, two = (regression(random_state=shared).fit(X, y).coef_ for _ in range(2))
         assert not np.array_equal(one, two)
         assert np.array_equal(one, regression(random_state=make(5)).fit(X, y).coef_)
-    with pytest.raises(ValueError, match="a seed is a whole number"):
+    with pytest.raises(ValueError, match="a seed must be a whole number"):
         regression(random_state="x").fit(X, y)
 
 

@@ -4,7 +4,6 @@ and what is done with what was read: one step of use, so that nothing bad passes
 
 import contextlib
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -22,15 +21,17 @@ import openpyxl
 import privest as pv
 import workflow_inside as workflow
 import workflow_tables
+from charged import charged
 from fuzz import ledgers, mutations
 from privest import dynamics, network
-from privest.data import Format, inspect
+from privest.data import Format
 from privest.data.features import Features
 from privest.data.rows import read_rows
 from privest.data.source import open_source
 from privest.network._sensor import SensorRelease
 from privest.reading import as_text, parse_json
 from privest.stream_file import facts_of, linked, step_records
+from resealed import resealed, written
 from workflow_command import called
 
 Mutate = Callable[[bytes, random.Random, list[bytes]], bytes]
@@ -91,7 +92,7 @@ def _bits(name: str) -> np.random.Generator:
 STREAMS = [
     (LEVELS[0], lambda: _bits("MT19937")),
     (LEVELS[1], lambda: _bits("PCG64")),
-    (LEVELS[5], lambda: pv.mechanism.source.Seeded(3, "a")),
+    (LEVELS[5], lambda: pv.mechanism.source.seeded(3, "a")),
     (pv.StreamLevel.constant(1.0, lags=[0.5]), lambda: _bits("Philox")),
     (LEVELS[3], lambda: _bits("SFC64")),
 ]
@@ -139,7 +140,7 @@ SHOWN, KEY = np.array([0.5, 0.25]), bytes(range(32))
 
 def _kept(path: Path) -> pv.mechanism.source.Kept:
     path.with_name(f"{path.name}.key").write_bytes(KEY)
-    return pv.mechanism.source.Kept(path, pv.mechanism.source.Seeded(1), level=4.0)
+    return pv.mechanism.source.Kept(path, pv.mechanism.source.seeded(1), level=4.0)
 
 
 def save_kept(path: Path) -> None:
@@ -282,8 +283,7 @@ def use_table_as_stated(path: Path) -> None:
 
 
 def use_look(path: Path) -> None:
-    found = inspect(path)
-    assert found.rows == 0 or len(found.preview) > 0
+    found = workflow_tables.look_at(path)
     json.dumps(found.to_dict(), allow_nan=False)
 
 
@@ -407,9 +407,9 @@ def _released() -> dict[str, bytes]:
             workflow.release(plan, real, PEOPLE, account=workflow.Account(ledger, "ldl"))
         levels = PEOPLE | {"level": np.arange(40.0)}
         unequal = workflow.make_plan(UNEQUAL, data=levels)
-        workflow.release(unequal, Path(folder) / "unequal.csv", levels)
+        charged(unequal, Path(folder) / "unequal.csv", levels)
         sums = workflow.make_plan(SUMS, data=PEOPLE)
-        workflow.release(sums, Path(folder) / "sums.json", PEOPLE)
+        charged(sums, Path(folder) / "sums.json", PEOPLE)
         few = replace(SUMS, privacy=replace(SUMS.privacy, publish="estimates"))
         few = workflow.make_plan(few, data=PEOPLE)
         workflow.simulate_release(few, Path(folder) / "few.json", np.random.default_rng(1), PEOPLE)
@@ -437,12 +437,7 @@ def use_sums_fields(path: Path) -> None:
     """The same with the seals made anew, as anybody can."""
     record = _record(path)
     with contextlib.suppress(Exception):
-        sums = json.dumps(record["sums"], sort_keys=True, separators=(",", ":"))
-        record["sha256"] = hashlib.sha256(sums.encode()).hexdigest()
-        facts = {k: v for k, v in record.items() if k not in ("checksum", "signature")}
-        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-        record["checksum"] = hashlib.sha256(text.encode()).hexdigest()
-        path.write_text(json.dumps(record))
+        path.write_text(written(resealed(record)))
     use_document(path)
 
 
@@ -450,10 +445,7 @@ def use_header_fields(path: Path) -> None:
     """As a document whose checksum is right, whoever wrote it."""
     record = _record(path)
     with contextlib.suppress(Exception):
-        outside = ("checksum", "signature")
-        facts = {name: value for name, value in record.items() if name not in outside}
-        text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-        record |= {"checksum": hashlib.sha256(text.encode()).hexdigest()}
+        record = resealed(record)
     workflow.TableRelease.from_dict(record)
 
 

@@ -237,7 +237,7 @@ def certificate(found):
     return {
         "verdict": found.verdict, "margin": found.margin, "error": found.error,
         "claimed": found.claimed, "method": found.method, "sampler": found.sampler,
-        "where": found.where, "resolution": found.resolution,
+        "domain": found.domain, "resolution": found.resolution,
         "worst_y": found.worst_y, "confidence": found.confidence,
         "reasons": len(found.reasons),
     }  # fmt: skip

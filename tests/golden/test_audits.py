@@ -14,7 +14,7 @@ from golden import audits as golden
 CASES = golden.cases()
 KEPT = golden.stored()
 EXACT = 1e-6  # of a margin by numbers: `AGREE` of the audit
-SAME = ("verdict", "method", "sampler", "where", "confidence")
+SAME = ("verdict", "method", "sampler", "domain", "confidence")
 SLOW = (
     "truncated", "bump", "shared noise", "products of signs", "sampler", "samples", "adversary",
     "at 0.56", "geometric", "privacy-weights",

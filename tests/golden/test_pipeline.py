@@ -7,11 +7,12 @@ plan and a release as 0.2 wrote them: they are refused with what to do.
 writes these three again: the difference is for a person to read and to decide about.
 """
 
-import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -47,9 +48,25 @@ def printed(*arguments):
 def charged(kind):
     """What a real release writes into its ledger: the public part of the key, and the cost."""
     printed("release", f"{kind}.toml", "--output", f"real-{kind}.csv", "--ledger", f"{kind}.db")
-    entry = json.loads(printed("ledger", "export", f"{kind}.db"))["entries"][-1]
+    return charged_in(f"{kind}.db")
+
+
+def charged_in(ledger):
+    """The last entry; costs as doubles, since what is computed from ε differs by processor."""
+    entry = json.loads(printed("ledger", "export", ledger))["entries"][-1]
     parts = [part for part in entry["key"].split(".") if part[0] in "tm" and len(part) != 32]
-    return {"subject": entry["subject"], "key": parts, "stop": entry["stop"], "cost": entry["cost"]}
+    return {"subject": entry["subject"], "key": parts, "stop": entry["stop"],
+            "cost": doubles(entry["cost"])}  # fmt: skip
+
+
+def doubles(cost):
+    """The same tree with numbers m·2^e as doubles."""
+    if isinstance(cost, dict):
+        return {name: doubles(value) for name, value in cost.items()}
+    if isinstance(cost, list):
+        return [doubles(value) for value in cost]
+    found = re.fullmatch(r"(\d+)p(-?\d+)", cost) if isinstance(cost, str) else None
+    return cost if found is None else float(int(found[1]) * Fraction(2) ** int(found[2]))
 
 
 def plan_facts(told):
@@ -73,8 +90,8 @@ def test_a_kind_of_plan(kind, folder, monkeypatch):
     printed(
         "release", f"{kind}.toml", "--simulate", "--seed", SEED, "--output", f"simulated-{kind}.csv"
     )
-    table = Path(f"simulated-{kind}.csv").read_bytes()
-    found["simulated"] = hashlib.sha256(table).hexdigest()
+    rows = Path(f"simulated-{kind}.csv").read_text().splitlines()
+    found["simulated"] = [[float(cell) for cell in row.split(",")] for row in rows[1:6]]
     found["header"] = json.loads(Path(f"simulated-{kind}.csv.json").read_text())
     found["charged"] = charged(kind)
     for name in ("plan.toml", "release.csv", "release.csv.json"):
@@ -92,8 +109,9 @@ def test_a_kind_of_plan(kind, folder, monkeypatch):
             (kept / name).write_text(text)
     close(old, found["plan"], "the plan file")
     expected = json.loads((kept / "expected.json").read_text())
-    for one in (found, expected):  # it changes with the last digit of a residual variance
-        one["header"].pop("checksum", None)
+    for one in (found, expected):  # they change with the last digit of a residual variance
+        for name in ("checksum", "sha256"):
+            one["header"].pop(name, None)
     close(found, expected, kind)
     for name, text in words.items():
         assert text == (kept / name).read_text(), name

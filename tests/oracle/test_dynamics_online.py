@@ -93,7 +93,8 @@ def test_what_protects_is_still_asked():
     with pytest.raises(pv.errors.InvalidInput, match="inputs must have shape"):
         kalman.update(second, inputs=[[1.0]])
     before = first.values.copy()
-    kalman.update(second).filtered.value[:] = np.nan  # what was handed out is the caller's
+    with pytest.raises(ValueError, match="read-only"):
+        kalman.update(second).filtered.value[:] = np.nan
     assert np.isfinite(kalman.value).all()
     assert np.array_equal(first.values, before)
 

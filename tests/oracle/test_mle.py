@@ -19,7 +19,7 @@ from privest.estimator.likelihood import (
     VoigtLikelihood,
     likelihood_of,
 )
-from privest.estimator.starts import Fits, best_starts, subsets
+from privest.estimator.starts import best_starts, subsets
 from privest.mechanism import calibrate
 from privest.noise import Cauchy, CosSquared, Gaussian, Laplace, StudentT
 from privest.paper._methods import DEVIATION, THETA, setting_of
@@ -210,7 +210,7 @@ def test_starts_are_exact_fits():
     rng = np.random.default_rng(5)
     z = measurements(rng, 4) + rng.standard_cauchy((4, 10))
     likelihood = VoigtLikelihood(VARIANCE, scale=1.0)
-    starts = best_starts(Fits(H), z, z, likelihood, 6)
+    starts = best_starts(H, np.zeros(10), subsets(H), z, z, likelihood, 6)
     assert starts.shape == (4, 6, 5)
     residual = np.abs(starts @ H.T - z[:, None])
     assert (np.sort(residual, axis=2)[..., :5] < 1e-9 * np.abs(z).max()).all()

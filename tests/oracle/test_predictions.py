@@ -12,8 +12,12 @@ import statsmodels.formula.api as smf
 
 import privest as pv
 from privest.errors import InvalidInput
+from workflow_command import called
 
 CLOSE = 1e-5
+# A product of one row and of many rows add up in another order: hᵀCh has 25 terms, each rounded
+# three times by 2⁻⁵³, and is above 1e-3 of the sum of their sizes here: 25·3·1.1e-16/1e-3 = 8e-12.
+ONE_OR_MANY = 1e-11
 LISTS = {"sex": ["f", "m"], "town": ["a", "b", "c"]}
 PATSY = [0, 2, 3, 4, 1]  # our coefficients in the order of patsy: categories first
 PATSY_OF_OURS = np.argsort(PATSY)
@@ -113,7 +117,7 @@ def test_contrasts_and_r_squared(both):
         np.testing.assert_allclose(found.standard_error, known.sd.ravel(), rtol=CLOSE)
     two = ours.contrast([[0, 0, 1, -1, 0], [0, 10, 0, 0, 0]])
     assert two.names == ("sex=m − town=b", "10·age")
-    np.testing.assert_array_equal(two.interval()[0], found.interval()[0])
+    np.testing.assert_allclose(two.interval()[0], found.interval()[0], rtol=ONE_OR_MANY)
     np.testing.assert_allclose(two.p_values()[1], ours.p_values()[1])
     with pytest.raises(InvalidInput, match="no parameter 'sex'"):
         ours.contrast({"sex": 1, "town=b": -1})  # a category has no weight of its own
@@ -151,7 +155,7 @@ def test_a_smaller_model_does_not_take_the_fit_of_the_whole_one(stated):
     with pytest.raises(InvalidInput, match="no feature 'town'"):
         part.predict({"sex": "m", "town": "a"})
     every = pv.estimate(z, features=["town", "age", "sex"])
-    np.testing.assert_array_equal(every.covariance, whole.covariance)
+    np.testing.assert_allclose(every.covariance, whole.covariance, rtol=ONE_OR_MANY)
 
 
 def test_columns_of_a_smaller_model_and_between_them():
@@ -202,8 +206,10 @@ def test_few_people_in_one_category_do_not_widen_the_intervals_of_others():
     joint = found.predict(rows)
     for k, row in enumerate(rows):
         one = found.predict(row)
-        np.testing.assert_array_equal(one.interval[0], joint.interval[k])
-        np.testing.assert_array_equal(one.prediction_interval[0], joint.prediction_interval[k])
+        np.testing.assert_allclose(one.interval[0], joint.interval[k], rtol=ONE_OR_MANY)
+        np.testing.assert_allclose(
+            one.prediction_interval[0], joint.prediction_interval[k], rtol=ONE_OR_MANY
+        )
     variance = found.contrast([1, 50, 1, 0, 1]).standard_error[0] ** 2
     low, high = joint.prediction_interval[2]
     normal = 2 * scipy.stats.norm.ppf(0.975) * np.sqrt(variance + 0.36)
@@ -256,6 +262,38 @@ def test_predictions_of_other_families(family, link):
     assert told.prediction_interval is None
     with pytest.raises(InvalidInput, match="numeric outcome"):
         found.predict({"x": 0.5}, noise=1.0)
+
+
+def test_what_follows_from_a_matrix_of_sums_says_that_it_assumes_equal_variances(tmp_path):
+    """In Python, the terminal and the report; rows and yes/no do not assume it."""
+    table, asked = people(2000), {"categories": LISTS, "epsilon": 20.0, "range": (-1, 8)}
+    plan = pv.plan(table, FORMULA, publish="matrix", **asked)
+    plan.simulate(tmp_path / "z.json", rng=1)
+    found = pv.estimate(tmp_path / "z.json")
+    row = {"age": 50.0, "sex": "m", "town": "b"}
+    for result in (found.predict(row), found.wald_test("town"), found.contrast({"age": 10.0})):
+        assert "assume that all residuals have the same variance" in result.note
+        assert result.to_dict()["note"] == result.note
+    assert found.note in found.contrast({"age": 10.0}).summary()
+    assert found.note not in found.summary()  # single coefficients do not assume it
+    smaller = pv.estimate(tmp_path / "z.json", features=["age"])
+    assert smaller.predict({"age": 50.0}).note == found.compare(smaller).note == found.note
+    for asks in (("--at", "age=50,sex=m,town=b"), ("--wald", "town")):
+        done = called("estimate", tmp_path / "z.json", *asks)
+        assert found.note in " ".join(done.stdout.split())
+    assert "same variance" not in called("estimate", tmp_path / "z.json").stdout
+    means = {"a": found.predict(row)}
+    (section,) = pv.workflow.describe(found, keys=["asked"], means=means)
+    assert found.note in " ".join(str(section).split())
+    several = pv.plan(table.assign(x=table["y"]), "y + x ~ age", epsilon=20.0, publish="matrix",
+                      range={"y": (-1, 8), "x": (-1, 8)})  # fmt: skip
+    assert pv.estimate(several.simulate(rng=1)).contrast({"y: age": 1.0}).note == found.note
+    rows = pv.plan(table, FORMULA, form="rows", delta=1e-6, **asked)
+    assert pv.estimate(rows.simulate(rng=1)).predict(row).note is None
+    table["y"] = np.random.default_rng(1).binomial(1, scipy.special.expit(table["y"] - 3))
+    answers = {"family": "binomial", "publish": "matrix", "range": None}
+    shares = pv.plan(table, FORMULA, **asked | answers)
+    assert pv.estimate(shares.simulate(rng=1)).wald_test("town").note is None
 
 
 def test_a_model_that_is_no_table():

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
+from charged import charged
 from privest.errors import InvalidInput
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan, stated_plan
-from privest.workflow.release import release, simulate_release
+from privest.workflow.release import simulate_release
 from privest.workflow.spec import Privacy, Public
 from workflow_tables import LEVEL, UNIT, VARIANCE, matrix, people, spec
 
@@ -84,7 +85,7 @@ def test_rows_of_weight_zero_are_refused_before_anything_is_drawn(tmp_path):
     with pytest.raises(InvalidInput, match="weights must be above 0"):
         make_plan(weighted(), given)
     with pytest.raises(InvalidInput, match="weights must be above 0"):
-        release(stated_plan(weighted()), tmp_path / "z.csv", given)
+        charged(stated_plan(weighted()), tmp_path / "z.csv", given)
     assert not (tmp_path / "z.csv").exists()
 
 

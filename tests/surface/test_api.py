@@ -1,12 +1,13 @@
 """The promise about names: every public name with its signature, as `api.txt` keeps it.
 
-Promised is what the reference shows: the names of `__all__`, their parameters, and the methods and
-properties that have a docstring.
+Promised is what the reference shows: the names of `__all__`, their parameters (of a result none),
+and the methods and properties that have a docstring.
 GOLDEN=write writes the file again. From 1.0 on a line that goes or changes is a breaking change.
 """
 
 import dataclasses
 import functools
+import importlib.util
 import inspect
 import os
 import re
@@ -17,6 +18,10 @@ import pytest
 import privest as pv
 
 ROOT = Path(__file__).parents[2]
+_docstrings = importlib.util.spec_from_file_location("d", ROOT / "docs/_ext/docstrings.py")
+_site = importlib.util.module_from_spec(_docstrings)
+_docstrings.loader.exec_module(_site)
+RESULTS = _site.RESULTS
 KEPT = Path(__file__).parent / "api.txt"
 PACKAGES = [name for name in pv.__all__ if inspect.ismodule(getattr(pv, name))]
 
@@ -26,8 +31,15 @@ def public_names():
     yield from ((f"pv.{name}", getattr(pv, name)) for name in pv.__all__ if name not in PACKAGES)
     for package in PACKAGES:
         module = getattr(pv, package)
-        names = getattr(module, "__all__", None) or [k for k in vars(module) if k[0].isupper()]
+        names = getattr(module, "__all__", None) or defined_in(module)
         yield from ((f"pv.{package}.{name}", getattr(module, name)) for name in names)
+
+
+def defined_in(module):
+    """Names of the classes of a module without `__all__`: `errors`."""
+    return [
+        k for k, one in vars(module).items() if getattr(one, "__module__", "") == module.__name__
+    ]
 
 
 def signature(found):
@@ -41,8 +53,13 @@ def signature(found):
 
 
 def members(found):
-    """Methods and properties that the reference shows: those with a docstring."""
-    for name in sorted(vars(found)):
+    """Methods and properties with a docstring, which the reference shows; fields of results."""
+    fields = dataclasses.fields(found) if found.__name__ in RESULTS - {"Bound", "Account"} else ()
+    listed = {field.name for field in fields if not field.name.startswith("_")}
+    for name in sorted({*vars(found), *listed}):
+        if name in listed:
+            yield f"    .{name}"
+            continue
         own = inspect.getattr_static(found, name)
         if name.startswith("_") or not inspect.getdoc(getattr(found, name)):
             continue
@@ -56,7 +73,8 @@ def lines():
     for path, found in public_names():
         if inspect.isclass(found):
             kind = f"({', '.join(base.__name__ for base in found.__bases__)})"
-            yield f"{path}{kind if issubclass(found, Exception) else signature(found)}"
+            made = "" if found.__name__ in RESULTS else signature(found)
+            yield f"{path}{kind if issubclass(found, Exception) else made}"
             yield from () if issubclass(found, Exception) else members(found)
         else:
             yield f"{path}{signature(found) if callable(found) else ''}"
@@ -67,6 +85,18 @@ def test_names_and_signatures_are_as_promised():
     if os.environ.get("GOLDEN") == "write":
         KEPT.write_text(found)
     assert found == KEPT.read_text(), "a change of the API: GOLDEN=write, and the CHANGELOG"
+
+
+def test_nothing_private_is_promised():
+    assert [line for line in lines() if re.search(r"[(,] ?_\w|\._[a-z]", line)] == []
+    named = [found for path, found in public_names() if path.startswith("pv.errors.")]
+    assert all(inspect.isclass(one) and issubclass(one, Exception) for one in named)
+
+
+def test_results_are_public_classes_that_no_example_makes(examples):
+    public = {path.rpartition(".")[2] for path, found in public_names() if inspect.isclass(found)}
+    assert public >= RESULTS
+    assert [name for name in sorted(RESULTS) if re.search(rf"\b{name}\(", examples)] == []
 
 
 def test_names_of_0_lead_to_names_that_exist():

@@ -120,7 +120,7 @@ MODULES = {
     "report.charts", "report.describe",
     "report.exposure", "report.figures", "report.findings", "report.numbers", "report.page",
     "report.planning", "report.sections", "report.slider", "report.terminal", "report.words",
-    "stream_file",
+    "serving", "stream_file",
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import scipy.sparse
 
 import privest as pv
 from privest.arrays import as_array, as_choice, as_confidence
+from privest.workflow.spec import Privacy
 
 
 @pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
@@ -42,3 +43,20 @@ def test_a_choice_is_one_of_its_list_letter_for_letter():
         with pytest.raises(pv.errors.InvalidInput) as told:
             as_choice(value, ("gaussian", "laplace"), "law")
         assert "3.25" not in str(told.value)  # an object may be private
+
+
+@pytest.mark.parametrize("truth", [True, np.True_])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda truth: Privacy(epsilon=truth),
+        lambda truth: Privacy(1.0, range={"y": (False, truth)}),
+        lambda truth: Privacy(standard_error={"age": truth}),
+        lambda truth: pv.privacy.grid_statement(2.0, sensitivity=0.5, delta=truth),
+        lambda truth: pv.ledger.Budget(level=truth),
+    ],
+    ids=["epsilon", "range", "standard error", "delta", "budget"],
+)
+def test_a_truth_value_is_no_number(call, truth):
+    with pytest.raises(pv.errors.InvalidInput, match="must be a number"):
+        call(truth)

@@ -12,7 +12,7 @@ import privest as pv
 from privest import lattice
 from privest.errors import InvalidInput, NotReleasable, SmallSampleWarning
 from privest.mechanism import OutputPerturbation
-from privest.mechanism.source import Protected, Seeded
+from privest.mechanism.source import Protected, seeded
 from privest.pipeline._noise import widening
 from privest.pipeline._roots import Roots
 from scores import likelihood_score, optimal_score
@@ -155,7 +155,10 @@ def test_no_reading_is_refused_whatever_the_law(law, kind):
 
 
 @pytest.mark.parametrize("value", [np.inf, -1e308, 1e12])
-@pytest.mark.parametrize(("score", "law"), [("optimal", LAPLACE), ("one_step", CAUCHY)])
+@pytest.mark.parametrize(
+    ("score", "law"),
+    [("optimal", LAPLACE), ("optimal", pv.noise.Logistic(1.0)), ("one_step", CAUCHY)],
+)
 def test_one_reading_beyond_all_bounds_does_no_harm_to_a_bounded_score(score, law, value):
     """It is clipped to where the solver still finds back. Seven standard errors, and θ far from 0;
     that of one reading in 60 is below one of them."""
@@ -291,7 +294,7 @@ def test_laws_of_noise_without_an_exact_sampler():
 # --- the door -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [0, np.random.default_rng(0), Seeded(1)])
+@pytest.mark.parametrize("seed", [0, np.random.default_rng(0), seeded(1)])
 def test_no_seed(seed):
     with pytest.raises(InvalidInput, match="simulat"):
         made("least_squares").release(np.zeros(60), seed)

@@ -12,7 +12,7 @@ import numpy as np
 import privest as pv
 
 levels = np.geomspace(1e-3, 10, 60)
-found = [pv.privacy.exposure(s, sd=1.0, range=5.0) for s in levels]
+found = [pv.privacy.exposure(s, sd=1.0, range=(0.0, 5.0)) for s in levels]
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
 left.semilogx(levels, [one.after for one in found])

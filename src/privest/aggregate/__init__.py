@@ -15,12 +15,13 @@ from privest.aggregate._design import (
     sum_covariance,
     sum_design,
 )
+from privest.aggregate._interval import VarianceFromSquares
 from privest.aggregate._lewis import FeatureRows
-from privest.aggregate._release import SumRelease, release_sums
+from privest.aggregate._release import SumRelease, release_sums, require_room
 from privest.aggregate._scores import solve_scores
 
 __all__ = [
-    "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "kind_of",
-    "level_for_errors", "mu_apart", "person_rows", "planned_errors", "release_sums",
-    "solve_scores", "split", "sum_covariance", "sum_design",
+    "FeatureRows", "RowPersons", "Split", "SumDesign", "SumRelease", "VarianceFromSquares",
+    "kind_of", "level_for_errors", "mu_apart", "person_rows", "planned_errors", "release_sums",
+    "require_room", "solve_scores", "split", "sum_covariance", "sum_design",
 ]  # fmt: skip

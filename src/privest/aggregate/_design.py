@@ -47,7 +47,8 @@ class SumDesign:
     """The rows, their weights, and sums that follow from both; all of it is public.
 
     persons  where persons have several rows: `rows` are then x_i/m, m the rows of a person.
-    shown    (n,) Σ_i q_ij; `left`: times the share of σ² that a residual keeps; `peak`: max ‖q_i‖.
+    shown    (n,) Σ_i q_ij; `left`: times the share N_ii of σ² that a residual keeps, where N is the
+             correlation of the residuals; `doubled`: Σ_i q_ij²(N²)_ii; `peak`: max ‖q_i‖.
     """
 
     rows: FeatureRows
@@ -56,6 +57,7 @@ class SumDesign:
     persons: RowPersons | None
     shown: Array
     left: Array
+    doubled: Array
     peak: float
 
     def map(self, made: Callable[..., Any], values: Iterable[Array] | None = None) -> Iterator[Any]:
@@ -73,9 +75,37 @@ class SumDesign:
 
     @cached_property
     def sampling(self) -> Array:
-        """a_j: variance of θ̂_j by residuals, for σ² = 1."""
+        """a_j = Σ_i A_ji²: variance of θ̂_j by independent residuals of variance 1, A = B⁻¹Lᵀ."""
         spread = np.einsum("ij,jk,ik->i", self.inverse, self.sums.gram, self.inverse)
         return np.asarray(spread)
+
+    @cached_property
+    def shared_sampling(self) -> Array:
+        """Σ_P (Σ_{i∈P} A_ji)²: the same where all residuals of a person are equal."""
+        return self._person_squares(np.asarray)
+
+    @cached_property
+    def largest_sampling(self) -> Array:
+        """Σ_P (Σ_{i∈P} |A_ji|)²: the same at most, however residuals of a person depend."""
+        return self._person_squares(np.abs)
+
+    def planned_sampling(self, correlation: float | None) -> Array:
+        """a_j where any two residuals of a person have this correlation; None: at most."""
+        if correlation is None:
+            return self.largest_sampling
+        return (1 - correlation) * self.sampling + correlation * self.shared_sampling
+
+    def _person_squares(self, of: Callable[[Array], Array]) -> Array:
+        """Σ_P (Σ_{i∈P} of(A_ji))², (n,); without persons every row is one."""
+
+        def weights(_: Array, L: Array) -> Array:
+            return of(L @ self.inverse.T)
+
+        if self.persons is None:
+            squares = self.map(lambda X, L: norms(weights(X, L)) ** 2)
+            return np.asarray(sum(squares))
+        sums = self.persons.sums(self.map(weights), self.rows.n)
+        return norms(sums) ** 2
 
     @property
     def saturated(self) -> bool:
@@ -85,9 +115,26 @@ class SumDesign:
     @cached_property
     def inflation(self) -> Array:
         """f_j: residuals are smaller than errors by 1/f_j; at most 2."""
+        if self.persons is not None:
+            count = len(self.persons.rows)
+            return np.full(self.rows.n, count / max(count - self.rows.n, count / 2))
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.shown / self.left
         return np.where((found > 0) & (found < 2), np.maximum(found, 1.0), 2.0)
+
+    @cached_property
+    def freedom(self) -> Array:
+        """ν_j of the squares of coefficient j without their noise, for normal residuals.
+
+        With Q = diag(q_j) it is tr(QN)²/tr(QNQN), at least 1. tr(Q²N²) ≥ tr(QNQN) is taken, which
+        is a sum over rows, and equal where q_j is constant. Persons: (Σ q_P)²/Σ q_P² with
+        q_P = Σ_{i∈P} A_ji².
+        """
+        if self.persons is not None:
+            return self.sampling**2 / self._person_squares(np.square)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = self.left**2 / self.doubled
+        return np.where(ratio >= 1, ratio, 1.0)
 
     @property
     def shares(self) -> Callable[[Array], Array]:
@@ -151,19 +198,25 @@ def sum_design(rows: FeatureRows, triangle: Array, persons: RowPersons | None = 
     """
     weights, n = lewis_weights(rows, triangle), rows.n
     sums = sums_of(partial(_weighted, rows, weights, persons), n)
-    design = SumDesign(rows, weights, sums, persons, np.zeros(0), np.zeros(0), 0.0)
-    spread = np.linalg.cholesky(design.inverse @ sums.gram @ design.inverse.T)
+    none = np.zeros(n)
+    design = SumDesign(rows, weights, sums, persons, none, none, none, 0.0)
     inverse, shares = design.inverse, design.shares
+    G = inverse @ sums.gram @ inverse.T
+    spread, size = np.linalg.cholesky(G), np.linalg.cholesky(sums.features)
 
-    def residuals(X: Array, L: Array) -> tuple[Array, Array, float]:
-        q, own = shares(L), np.einsum("ji,ij->i", inverse @ L.T, X)
-        kept = 1 - 2 * own + norms(spread.T @ X.T) ** 2
-        return q.sum(axis=0), kept @ q, float(norms(q.T).max(initial=0.0))
+    def residuals(X: Array, L: Array) -> tuple[Array, Array, Array, float]:
+        # N = I − P with P = HA + AᵀHᵀ − HGHᵀ, so P's column i is H·moved_i + Aᵀx_i.
+        q, A = shares(L), inverse @ L.T
+        moved = A - G @ X.T
+        spread_of_mean = norms(spread.T @ X.T) ** 2
+        P = 2 * np.einsum("ji,ij->i", A, X) - spread_of_mean
+        P2 = norms(size.T @ moved) ** 2 + 2 * np.einsum("ji,ij->i", moved, X) + spread_of_mean
+        doubled = np.maximum(1 - 2 * P + P2, 0.0) @ q**2
+        return q.sum(axis=0), (1 - P) @ q, doubled, float(norms(q.T).max(initial=0.0))
 
-    shown, left, peak = np.zeros(n), np.zeros(n), 0.0
-    for own in design.map(residuals):
-        shown, left, peak = shown + own[0], left + own[1], max(peak, own[2])
-    return replace(design, shown=shown, left=left, peak=peak)
+    parts = list(zip(*design.map(residuals), strict=True))
+    shown, left, doubled = (np.sum(part, axis=0) for part in parts[:3])
+    return replace(design, shown=shown, left=left, doubled=doubled, peak=max(parts[3]))
 
 
 # --- the promise, divided -------------------------------------------------------------------------
@@ -197,7 +250,7 @@ def kind_of(
 ) -> str:
     """Which squares a release with this promise needs: none where the range does as well."""
     alone = split("none", design.rows.n, limits, mu=mu, level=level)
-    widest = design.sampling * limits.width**2 * alone.level / 4
+    widest = design.largest_sampling * limits.width**2 * alone.level / 4
     if (widest <= NARROW * design.noise).all():
         return "none"
     if design.persons is not None:
@@ -295,11 +348,19 @@ def level_for_errors(design: SumDesign, variance: float, errors: dict[int, float
 
 
 def planned_errors(
-    design: SumDesign, own: Split, limits: Range, variance: float | None
+    design: SumDesign,
+    own: Split,
+    limits: Range,
+    variance: float | None,
+    correlation: float | None = None,
 ) -> tuple[Array, Array, Array | None]:
-    """Standard errors by noise, and with residuals (NaN: σ² unknown); rel_j of the squares."""
+    """Standard errors by noise, and with residuals (NaN: σ² unknown); rel_j of the squares.
+
+    correlation  of any two residuals of a person; None: they may depend in any way.
+    """
     noise = NOISE * design.noise / own.level
-    total = noise + design.sampling * (math.nan if variance is None else variance)
+    sampling = design.planned_sampling(correlation)
+    total = noise + sampling * (math.nan if variance is None else variance)
     relative = None
     if own.kind != "none":
         relative = noise_of_squares(design, own, squares_scale(design, own, limits)) / total
@@ -317,8 +378,7 @@ def sum_covariance(cross: Array, gram: Array, level: float, variance: Array) -> 
 
 
 def noise_of_squares(design: SumDesign, own: Split, scale: float) -> Array:
-    inflation = 1.0 if own.kind == "persons" else design.inflation
-    return np.asarray(inflation * design.noise / scale)
+    return design.inflation * design.noise / scale
 
 
 def squares_scale(design: SumDesign, own: Split, limits: Range, M: float = 0.75) -> float:

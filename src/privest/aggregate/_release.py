@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy
 
 from privest.aggregate._design import (
     NOISE,
@@ -20,10 +19,11 @@ from privest.aggregate._design import (
     person_scale,
     squares_scale,
 )
+from privest.aggregate._interval import VarianceFromSquares
 from privest.aggregate._lewis import BLOCK, norms
 from privest.arrays import Array, fingerprint_of
 from privest.errors import InvalidInput
-from privest.lattice import GRID, MOST, Exactly, Over, exact_sums
+from privest.lattice import GRID, MOST, Over, exact_sums
 from privest.mechanism.source import Source
 from privest.privacy import Range
 
@@ -33,8 +33,10 @@ class SumRelease:
     """What leaves: a function of the released sums and of public rows.
 
     sums      z; `squares`: t (None: they were not released), of scale k.
-    estimate  θ̂. variance: v_j. freedom: ν_j of Student's t.
-    widest    b_j/c₁ + a_j·R²/4, the largest variance with this range.
+    estimate  θ̂.
+    variance  with the degrees of freedom `freedom` of Student's t: of the interval of
+              `VarianceFromSquares`. Without squares the largest, b_j/c₁ + a_j·R²/4, and infinite.
+    shown     u_j, the sampling variance as the squares show it; it may be negative.
     """
 
     sums: Array
@@ -42,18 +44,8 @@ class SumRelease:
     estimate: Array
     variance: Array
     freedom: Array
-    widest: Array
+    shown: Array | None
     scale: float | None
-
-    def chosen(self, confidence: float = 0.95) -> tuple[Array, Array]:
-        """Variance and degrees of freedom of the shorter of the two intervals."""
-        tail = (1 + confidence) / 2
-        own = scipy.special.stdtrit(self.freedom, tail) * np.sqrt(self.variance)
-        capped = own > scipy.special.ndtri(tail) * np.sqrt(self.widest)
-        return (
-            np.where(capped, self.widest, self.variance),
-            np.where(capped, math.inf, self.freedom),
-        )
 
 
 def release_sums(
@@ -62,29 +54,46 @@ def release_sums(
     """Both releases of a table; `values`, one array per block of its rows, are clipped first."""
     if own.kind != "none" and (own.kind == "persons") != (design.persons is not None):
         raise InvalidInput(f"squares of kind {own.kind!r} do not go with these rows.")
-    root = math.sqrt(own.level) * (1 - 2.0**-50)
+    root = _root(own)
     z_rows = _Clipped(design, values, limits, root)
     if own.kind == "free":
         return _release_free(design, z_rows, limits, own, root, source)
-    most = root * design.sums.sizes * _largest(limits)
+    most = require_room(design, limits, own)
     z = _noisy(z_rows.weighted, most, source, 0, own.level)
     estimate = design.inverse @ z / root
-    widest = NOISE * design.noise / root**2 + design.sampling * limits.width**2 / 4
     if own.kind == "none":
-        return SumRelease(z, None, estimate, widest, np.full(len(z), np.inf), widest, None)
+        widest = _known(design, root) + _top(design, limits)
+        return SumRelease(z, None, estimate, widest, np.full(len(z), np.inf), None, None)
     if own.kind == "persons":
         scale, over, top = _person_squares(design, z_rows, own, estimate)
         t = _noisy(over, top, source, 1, own.level)
         beta = design.inverse
-        shown = np.einsum("ij,jk,ik->i", beta, _matrix(t, len(z)), beta) / scale
+        squares = np.einsum("ij,jk,ik->i", beta, _matrix(t, len(z)), beta) / scale
+        shown = squares * design.inflation
     else:
         scale, over, top = _squares(design, z_rows, limits, own, estimate)
         t = _noisy(over, top, source, 1, own.level)
         shown = t * noise_of_squares(design, own, scale)
     spread = noise_of_squares(design, own, scale)
-    variance = NOISE * design.noise / root**2 + np.maximum(0.0, shown)
-    freedom = np.maximum(1.0, 2 * variance**2 / spread**2)
-    return SumRelease(z, t, estimate, variance, freedom, widest, scale)
+    variance, freedom = _student(design, limits, root, shown, spread)
+    return SumRelease(z, t, estimate, variance, freedom, shown, scale)
+
+
+def _known(design: SumDesign, root: float) -> Array:
+    """b_j/c₁: the variance by the noise of the sums."""
+    return NOISE * design.noise / root**2
+
+
+def _top(design: SumDesign, limits: Range) -> Array:
+    """a_j·R²/4: the largest variance by residuals, of values at both ends of the range."""
+    return design.largest_sampling * limits.width**2 / 4
+
+
+def _student(
+    design: SumDesign, limits: Range, root: float, shown: Array, noise: Array
+) -> tuple[Array, Array]:
+    known, top = _known(design, root), _top(design, limits)
+    return VarianceFromSquares(known, shown, noise, top, design.freedom).student()
 
 
 class _Clipped:
@@ -111,19 +120,11 @@ class _Clipped:
 
 def _noisy(over: Over, most: Array, source: Source, at: int, level: float) -> Array:
     """Σ c_i v_i with noise of variance 1 on every sum; `most` bounds Σ |c_i v_i|, publicly."""
-    if not float(most.max()) < MOST * GRID / 2:
-        raise InvalidInput(
-            f"the sums reach {float(most.max()):.1e} deviations of their noise, more than the grid "
-            "holds: take a narrower range, or a stricter level."
-        )
-
-    def shown() -> Array | Exactly:
-        exact = exact_sums(most, over)
-        # The last digits of public weights differ by machine: on the grid a seed does not see them.
-        return np.rint(exact.high / GRID) * GRID if source.bound else exact
-
+    _require_on_grid(most)
     facts = fingerprint_of("sums", np.array([level, at]), most)
-    return source.add_noise(shown, shape=(len(most),), at=at, fingerprint=facts)
+    return source.add_noise(
+        lambda: exact_sums(most, over), shape=(len(most),), at=at, fingerprint=facts
+    )
 
 
 def _squares(
@@ -213,7 +214,7 @@ def _release_free(
         return rows.map(both)
 
     most = np.concatenate(
-        [root * design.sums.sizes * _largest(limits), scale * design.shown * limits.width**2]
+        [require_room(design, limits, own), scale * design.shown * limits.width**2]
     )
     z, t = np.split(_noisy(over, most, source, 0, own.level), 2)
     estimate = design.inverse @ z / root
@@ -225,13 +226,29 @@ def _release_free(
         return known, (q * off[:, None]).T @ X
 
     known, slope = (np.sum(one, axis=0) for one in zip(*design.map(means)))
-    b, f = design.noise, design.inflation
-    variance = NOISE * b / root**2 + np.maximum(0.0, f * b * (t / scale - known))
-    spread = f * b * np.sqrt(1 / scale**2 + 4 * np.einsum("ij,jk,ik->i", slope, noise, slope))
-    widest = NOISE * b / root**2 + design.sampling * limits.width**2 / 4
-    freedom = np.maximum(1.0, 2 * variance**2 / spread**2)
-    return SumRelease(z, t, estimate, variance, freedom, widest, scale)
+    unit = design.inflation * design.noise
+    spread = unit * np.sqrt(1 / scale**2 + 4 * np.einsum("ij,jk,ik->i", slope, noise, slope))
+    shown = unit * (t / scale - known)
+    variance, freedom = _student(design, limits, root, shown, spread)
+    return SumRelease(z, t, estimate, variance, freedom, shown, scale)
 
 
-def _largest(limits: Range) -> float:
-    return max(abs(limits.low), abs(limits.high))
+def require_room(design: SumDesign, limits: Range, own: Split) -> Array:
+    """Bounds on the sums, in deviations of their noise: public, and refused beyond the grid."""
+    largest = max(abs(limits.low), abs(limits.high))
+    with np.errstate(over="ignore"):  # infinity is refused too
+        most = _root(own) * design.sums.sizes * largest
+    _require_on_grid(most)
+    return np.asarray(most)
+
+
+def _require_on_grid(most: Array) -> None:
+    if not float(most.max()) < MOST * GRID / 2:
+        raise InvalidInput(
+            f"the sums reach {float(most.max()):.1e} deviations of their noise, more than the grid "
+            "holds: take a range nearer to 0 for its width, or a stricter level."
+        )
+
+
+def _root(own: Split) -> float:
+    return math.sqrt(own.level) * (1 - 2.0**-50)

@@ -1,6 +1,6 @@
-"""Yes/no and counts by their score equations: one release of sums, and no squares.
+"""Yes/no by its score equations: one release of sums, and no squares.
 
-With a canonical link p, Lᵀ(y − p(Hθ)) has mean 0 for every public L. The owner, who has H, solves
+With the logistic p, Lᵀ(y − p(Hθ)) has mean 0 for every public L. The owner, who has H, solves
 
     Σ ℓ_i p(x_iᵀθ̂) = z/√c ,   cov θ̂ = J⁻¹(I/c + LᵀWL)J⁻ᵀ ,   J = LᵀWH ,   W = diag p'(Hθ̂)
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import scipy
@@ -21,7 +20,6 @@ from privest.aggregate._lewis import norms
 from privest.arrays import Array
 from privest.errors import NotIdentifiable
 
-Family = Literal["binomial", "poisson"]
 STEPS, HALVINGS = 50, 30
 CLOSE = 1e-10  # of the norm of the score, beside that of the released sums
 FARTHEST = 50.0  # of a linear predictor at a typical row: beyond it there is no estimate
@@ -37,14 +35,12 @@ class _State:
     spread: Array
 
 
-def solve_scores(
-    design: SumDesign, sums: Array, level: float, family: Family
-) -> tuple[Array, Array]:
+def solve_scores(design: SumDesign, sums: Array, level: float) -> tuple[Array, Array]:
     """θ̂ and its covariance, from released sums z. Raises NotIdentifiable where there is no root."""
     wanted = sums / math.sqrt(level)
     theta = np.zeros(design.rows.n)
     scale = np.sqrt(np.diagonal(design.sums.features) / design.rows.count)
-    now = _state(design, theta, wanted, family)
+    now = _state(design, theta, wanted)
     for _ in range(STEPS):
         if np.linalg.norm(now.score) <= CLOSE * (1 + np.linalg.norm(wanted)):
             inverse = np.linalg.inv(now.slope)
@@ -55,7 +51,7 @@ def solve_scores(
         except np.linalg.LinAlgError:
             break
         for _ in range(HALVINGS):
-            then = _state(design, theta - step, wanted, family)
+            then = _state(design, theta - step, wanted)
             if then.value <= now.value + 1e-14 * abs(now.value):
                 break
             step = step / 2
@@ -70,21 +66,16 @@ def solve_scores(
     )
 
 
-def _state(design: SumDesign, theta: Array, wanted: Array, family: Family) -> _State:
+def _state(design: SumDesign, theta: Array, wanted: Array) -> _State:
     root = design.weights.root
 
     def sums(X: Array, L: Array) -> tuple[float, Array, Array, Array]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            eta = X @ theta
-            if family == "binomial":
-                whole, p = np.logaddexp(0.0, eta), scipy.special.expit(eta)
-                variance = p * (1 - p)
-            else:
-                whole = p = variance = np.exp(eta)
-            size, own = norms(root @ X.T), norms(L.T)
-            weight = np.divide(own, size, out=np.zeros_like(size), where=size > 0)
-            weighted = L * variance[:, None]
-            return float(weight @ whole), p @ L, weighted.T @ X, L.T @ weighted
+        eta = X @ theta
+        p = scipy.special.expit(eta)
+        size, own = norms(root @ X.T), norms(L.T)
+        weight = np.divide(own, size, out=np.zeros_like(size), where=size > 0)
+        weighted = L * (p * (1 - p))[:, None]
+        return float(weight @ np.logaddexp(0.0, eta)), p @ L, weighted.T @ X, L.T @ weighted
 
     value, mean, slope, spread = (np.sum(one, axis=0) for one in zip(*design.map(sums)))
     toward = np.linalg.solve(root, wanted)

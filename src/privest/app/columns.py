@@ -8,10 +8,11 @@ from typing import Any
 
 from privest.app.pages import Errors, Form
 from privest.app.tables import Table
-from privest.data.look import ColumnLook, MissingCode, TableLook
+from privest.data.look import ColumnLook, TableLook
 from privest.data.source import EMBEDDED
 from privest.errors import InvalidInput, NotOffered, PrivestError
 from privest.report.sections import printable
+from privest.workflow.refusals import YES_NO
 from privest.workflow.spec import Model, Privacy, Public, Spec
 
 EPSILON, DELTA = 1.0, 1e-6  # to begin with
@@ -20,9 +21,9 @@ ROLES = {
     "person": "Person identifier", "weight": "Weight",
 }  # fmt: skip
 FAMILIES = {
-    "auto": "Number, or yes/no where the column says so", "gaussian": "Number",
-    "binomial": "Yes or no", "poisson": "Count",
+    "gaussian": "Number", "binomial": "Yes or no, as 1 and 0", "poisson": "Count, every row leaves",
 }  # fmt: skip
+DECIMALS = {"": "As in the public columns", ".": "Point, 1.5", ",": "Comma, 1,5"}
 FORMS = {
     "aggregate": "Estimates from noisy sums; no row",
     "rows": "Every row, with noise on its private value",
@@ -35,7 +36,7 @@ Typed = Mapping[str, Sequence[str]]
 FIELD_OF = {
     "person-rows": "form", "person-family": "family", "cap": "most",
     "yes-no": "family", "family-transform": "logarithm", "log-range": "low",
-    "family-variance": "sd", "aggregate-weights": "form",
+    "family-variance": "sd", "aggregate-weights": "form", "aggregate-counts": "family",
 }  # fmt: skip
 
 
@@ -44,12 +45,14 @@ def stated(form: Form, table: Table, look: TableLook) -> Spec:
     errors = Errors()
     roles = _roles(form, look, errors)
     model = _model(form, look, roles, errors)
-    privacy, public = _privacy(form, look, _only(roles["private"]), model["family"], errors)
-    used = [at for role, places in roles.items() if role != "unused" for at in places]
-    format = look.format.of_columns([look.columns[at].name for at in used])
-    format = replace(format, missing_codes=())
+    target = next(iter(roles["private"]), None)
+    privacy, public = _privacy(form, look, target, model["family"], errors)
+    format = look.format
+    with errors.at("decimal"):
+        mark = form.choice("decimal", list(DECIMALS), "")
+        format = replace(format, decimal=mark or format.decimal)
     with errors.at("codes"):
-        format = replace(format, missing_codes=_codes(form, look, roles, used, errors))
+        format = replace(format, missing_codes=_codes(form, look, roles["public"], errors))
     if not form.flag("known") and (privacy is not None or model["categories"]):
         errors["known"] = "confirm that this comes from public knowledge: a release shows it."
     errors.require_none()
@@ -65,7 +68,7 @@ def _model(
     form: Form, look: TableLook, roles: dict[str, list[int]], errors: Errors
 ) -> dict[str, Any]:
     by_role = {role: [look.columns[at].name for at in places] for role, places in roles.items()}
-    target, names = _only(roles["private"]), [column.name for column in look.columns]
+    names = [column.name for column in look.columns]
     model: dict[str, Any] = {
         "family": "gaussian", "transform": "log" if form.flag("logarithm") else "none",
         "target": tuple(by_role["private"][:1]),
@@ -78,7 +81,7 @@ def _model(
         },
     }  # fmt: skip
     with errors.at("family"):
-        model["family"] = _family(form, look, target)
+        model["family"] = form.choice("family", list(FAMILIES), "gaussian")
     with errors.at("gaps"):
         model["missing"] = form.choice("gaps", list(GAPS), "refuse")
     with errors.at("most"):
@@ -98,7 +101,7 @@ def _privacy(
     if target is None:
         return None, Public()
     name = look.columns[target].name
-    ends = _range(form, look.columns[target], target, family, errors)
+    ends = _range(form, target, family, errors)
     public = _public(form, name, target, family, errors)
     if ends is None:
         return None, public
@@ -125,28 +128,13 @@ def _roles(form: Form, look: TableLook, errors: Errors) -> dict[str, list[int]]:
     return roles
 
 
-def _only(found: Sequence[int]) -> int | None:
-    return found[0] if found else None
-
-
-def _family(form: Form, look: TableLook, target: int | None) -> str:
-    given = form.choice("family", list(FAMILIES), "auto")
-    if given != "auto":
-        return given
-    answers = target is not None and look.columns[target].kind == "yes-no"
-    return "binomial" if answers else "gaussian"
-
-
-def _range(
-    form: Form, column: ColumnLook, at: int, family: str, errors: Errors
-) -> tuple[float, float] | None:
-    if column.kind not in ("number", "yes-no"):
-        errors.setdefault(f"role-{at}", "a private column holds numbers, or yes and no.")
-        return None
+def _range(form: Form, at: int, family: str, errors: Errors) -> tuple[float, float] | None:
     fields = {f"low-{at}": "lowest", f"high-{at}": "highest"}
-    answers = column.kind == "yes-no" or family == "binomial"
-    if answers and not any(form.text(field, "") for field in fields):
-        return 0.0, 1.0
+    if family == "binomial":
+        for field in fields:
+            if form.text(field, ""):
+                errors[field] = "a yes or no has no range: leave both ends empty."
+        return YES_NO
     ends = []
     for field, said in fields.items():
         with errors.at(field):
@@ -194,51 +182,39 @@ def _category_list(form: Form, column: ColumnLook, at: int, errors: Errors) -> t
             "write the public list of categories, one per line, the first to compare with. For "
             "a date, use a column with the year."
         )
-    gone = set(_ticked(form, column, at, public=True))
+    gone = set(_ticked(form, column, at))
     return tuple(one for one in (known.get(line, line) for line in lines) if one not in gone)
 
 
 # --- codes for missing values ---------------------------------------------------------------------
 
 
-def _codes(
-    form: Form, look: TableLook, roles: Mapping[str, list[int]], used: Sequence[int], errors: Errors
-) -> tuple[str, ...]:
+def _codes(form: Form, look: TableLook, public: Sequence[int], errors: Errors) -> tuple[str, ...]:
     typed = [one.strip() for line in lines_of(form.text("codes", "")) for one in line.split(";")]
     ticked = []
-    for at in used:
-        codes = _ticked(form, look.columns[at], at, public=at in roles["public"])
+    for at in public:
+        codes = _ticked(form, look.columns[at], at)
         ticked += [f"{look.columns[at].name}={code}" for code in codes]
     every = replace(look.format, missing_codes=(*ticked, *filter(None, typed)))
-    for at in (*roles["private"], *roles["public"]):
-        column, public = look.columns[at], at in roles["public"]
-        if public and _as_list(form, column, at):
+    for at in public:
+        column = look.columns[at]
+        if _as_list(form, column, at):
             continue
         known = every.codes(column.name)
         left = [code for code in column.codes if code.word and code.code not in known]
         if left and f"role-{at}" not in errors:
-            errors[f"role-{at}"] = _words_left(left, public=public)
+            rows = sum(code.rows for code in left)
+            errors[f"role-{at}"] = (
+                f"words are among its numbers, in {rows:,} row{'s' * (rows > 1)}. Tick those that "
+                "stand for a missing value, or correct the file."
+            )
     return every.missing_codes
 
 
-def _ticked(form: Form, column: ColumnLook, at: int, *, public: bool) -> list[str]:
-    """The codes of a column that were confirmed; only plain ones of a column that is not public."""
-    may = {code.code for code in _offers(column, public=public)}
-    known = {str(k): one.code for k, one in enumerate(column.codes) if one.code in may}
+def _ticked(form: Form, column: ColumnLook, at: int) -> list[str]:
+    """The codes of a column that were confirmed."""
+    known = {str(k): one.code for k, one in enumerate(column.codes) if "=" not in one.code}
     return [known[one] for one in form.listed(f"codes-{at}") if one in known]
-
-
-def _offers(column: ColumnLook, *, public: bool) -> list[MissingCode]:
-    """The codes that can be ticked: a word of a private column only where it looks like a code."""
-    return [code for code in column.codes if code.plain or (public and "=" not in code.code)]
-
-
-def _words_left(left: Sequence[MissingCode], *, public: bool) -> str:
-    rows = sum(code.rows for code in left)
-    said = f"words are among its numbers, in {rows:,} row{'s' * (rows > 1)}."
-    if any(code.plain or (public and "=" not in code.code) for code in left):
-        return f"{said} Tick those that stand for a missing value."
-    return f"{said} Empty or correct these cells in the file."
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -261,13 +237,12 @@ def first_of(typed: Typed, name: str) -> str:
     return found[0] if found else ""
 
 
-def errors_of(error: PrivestError, form: Form, table: Table) -> Errors:
+def errors_of(error: PrivestError, private: int | None, table: Table) -> Errors:
+    """The errors of a form by its fields; `private` is the place of the private column."""
     if not isinstance(error, NotOffered):
         return Errors.of(error, "", table)
-    roles = (name for name in form.names() if name.startswith("role-"))
-    private = next((name for name in roles if form.text(name, "") == "private"), "")
     found = Errors()
     for key, said in error.refused.items():
         name = FIELD_OF.get(key, "")
-        found[name + private.removeprefix("role") if name in ("low", "sd") else name] = said
+        found[f"{name}-{private}" if name in ("low", "sd") else name] = said
     return found

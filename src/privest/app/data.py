@@ -1,18 +1,21 @@
-"""Screen 2, columns: what each column of the table is.
+"""Screen 2, columns: which column is private; then what each of the others is.
 
+A plan is public: nothing on the way to a release may come from a private cell. Before the private
+column is chosen only names are read; from then on the other columns alone are looked at.
 The form becomes a specification (`stated`); errors are said beside their fields, all at once.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from privest.app.columns import (
+    DECIMALS,
     FAMILIES,
     FORMS,
     GAPS,
@@ -25,8 +28,8 @@ from privest.app.columns import (
 )
 from privest.app.desk import Desk, Work
 from privest.app.pages import Errors, Form, desk_of, page, screen, see_other
-from privest.data.look import ColumnLook, TableLook
-from privest.errors import PrivestError
+from privest.data.look import ColumnLook, TableLook, inspect
+from privest.errors import InvalidInput, PrivestError
 from privest.workflow.plan import make_plan
 from privest.workflow.spec import Spec
 
@@ -36,6 +39,7 @@ SHOWN = 400  # columns
 MOST_NUMBERS = 20  # different ones that are offered as categories
 KINDS = {
     "number": "number", "yes-no": "yes or no", "text": "text", "date": "date", "empty": "empty",
+    "unread": "not read",
 }  # fmt: skip
 # The embedded table, ready to go on: log-triglycerides of 442 people, whose range is what a
 # laboratory can report (about 7 to 1,100 mg/dl).
@@ -57,29 +61,17 @@ class ColumnRow:
     look: ColumnLook
     typed: Mapping[str, str]
     categories: str
-    ticked: frozenset[str] = field(default_factory=frozenset)
+    ticked: Collection[str]
 
     @property
     def role(self) -> str:
         return self.typed.get("role") or "unused"
 
     @property
-    def kind(self) -> str:
-        """Its content in a few words, without a number of it."""
-        few = len(self.look.different or ())
-        if self.look.kind == "text":
-            return f"{few} categories" if few else "many different texts"
-        return "whole number" if self.look.whole and self.is_number else KINDS[self.look.kind]
-
-    @property
-    def is_number(self) -> bool:
-        return self.look.kind == "number"
-
-    @property
     def may_be_list(self) -> bool:
         """Whether it has few enough values for a list of categories."""
         few = len(self.look.different or ())
-        return few > 1 and (few <= MOST_NUMBERS or not self.is_number)
+        return few > 1 and (few <= MOST_NUMBERS or self.look.kind != "number")
 
     @property
     def as_list(self) -> bool:
@@ -88,7 +80,7 @@ class ColumnRow:
     @property
     def names_rows(self) -> bool:
         """Whether it can explain nothing: texts that are all different, or no value at all."""
-        return self.look.kind == "empty" or (self.look.kind != "number" and not self.may_be_list)
+        return self.look.kind not in ("number", "unread") and not self.may_be_list
 
 
 def rows_of(look: TableLook, typed: Typed) -> list[ColumnRow]:
@@ -99,24 +91,28 @@ def _row(at: int, column: ColumnLook, typed: Typed) -> ColumnRow:
     sure = {str(k): code.code for k, code in enumerate(column.codes) if code.plain}
     own = {name: first_of(typed, f"{name}-{at}") for name in FIELDS}
     listed = first_of(typed, f"list-{at}") or "\n".join(offered(column, sure))
-    known = f"role-{at}" in typed
-    return ColumnRow(
-        at, column, own, listed, frozenset(typed.get(f"codes-{at}", ()) if known else sure)
-    )
+    ticked = typed.get(f"codes-{at}", ()) if "gaps" in typed else sure  # gaps: the form was sent
+    return ColumnRow(at, column, own, listed, ticked)
 
 
 def data(request: Request, work: Work, form: Form, errors: Errors | None = None) -> Response:
     with work.lock:
-        seen, typed, table = work.look, dict(work.typed), work.table
+        seen, typed, table, private = work.look, dict(work.typed), work.table, work.private
     if table is None or seen is None:
         return see_other(request, "start")
+    if private is None:
+        return page(
+            request, "private.html", work, errors=errors, step="data", table=table, look=seen,
+            columns=seen.columns[:SHOWN], hidden=max(len(seen.columns) - SHOWN, 0),
+        )  # fmt: skip
     rows = rows_of(seen, typed)
     counts = {role: sum(one.role == role for one in rows) for role in ROLES}
     return page(
         request, "data.html", work, errors=errors, step="data", table=table, look=seen, rows=rows,
-        hidden=len(seen.columns) - len(rows), counts=counts, gaps=_gaps(seen, typed), roles=ROLES,
+        private=private, hidden=len(seen.columns) - len(rows), counts=counts, roles=ROLES,
+        gaps=_gaps(seen, typed), kinds=KINDS,
         typed=defaultdict(str, {name: values[0] for name, values in typed.items() if values}),
-        families=FAMILIES, forms=FORMS, gap_words=GAPS,
+        families=FAMILIES, forms=FORMS, gap_words=GAPS, decimals=DECIMALS,
     )  # fmt: skip
 
 
@@ -128,21 +124,54 @@ def _gaps(seen: TableLook, typed: Typed) -> str:
 # --- what its columns are -------------------------------------------------------------------------
 
 
+def choose_private(request: Request, work: Work, form: Form) -> Response:
+    """The private column is chosen: the others are looked at."""
+    with work.lock:
+        if work.look is None:
+            return see_other(request, "data", work)
+        places = [str(at) for at, column in enumerate(work.look.columns) if not column.problem]
+        try:
+            if form.text("private", "") not in places:
+                raise InvalidInput("choose the column to protect.")
+            look_without(work, int(form.text("private")))
+            if form.text("then", "") == "public":
+                work.typed |= _others_public(work.look, work.typed)
+        except PrivestError as error:
+            return data(request, work, form, Errors.of(error, "private", work.table))
+    return see_other(request, "data", work)
+
+
+def look_without(work: Work, private: int) -> None:
+    """Look at the table without its private column; what its cells proposed before is forgotten."""
+    assert work.table is not None
+    assert work.look is not None
+    names = [column.name for column in work.look.columns]
+    public = [name for at, name in enumerate(names) if at != private]
+    work.look, work.private = inspect(work.table.data, public=public), private
+    for proposed in ("gaps", f"list-{private}", f"use-{private}", f"codes-{private}"):
+        work.typed.pop(proposed, None)
+    work.typed[f"role-{private}"] = ["private"]
+
+
 def data_done(request: Request, work: Work, form: Form) -> Response:
     """The plan that the form states, checked on the table; then the privacy screen."""
     with work.lock:
         table, seen = work.table, work.look
-        if table is None or seen is None:
+        if table is None or seen is None or work.private is None:
             return see_other(request, "data", work)
         try:
             work.typed = {one: form.listed(one) for one in form.names() if one not in UNTYPED}
-            then = form.choice("then", ("go", "public"), "go")
-            if then == "public":
+            roles = (first_of(work.typed, f"role-{at}") for at in range(len(seen.columns)))
+            chosen = [at for at, role in enumerate(roles) if role == "private"]
+            if len(chosen) == 1 and chosen != [work.private]:
+                look_without(work, chosen[0])
+                return see_other(request, "data", work)
+            if form.text("then", "") == "public":
                 work.typed |= _others_public(seen, work.typed)
                 return see_other(request, "data", work)
             _take_up(desk_of(request), work, stated(form, table, seen))
         except PrivestError as error:
-            return data(request, work, form, errors_of(error, form, table))
+            return data(request, work, form, errors_of(error, work.private, table))
     return see_other(request, "privacy", work)
 
 
@@ -172,17 +201,12 @@ def _same_values(old: Spec, new: Spec) -> bool:
         old.targets == new.targets
         and old.model.family == new.model.family
         and old.privacy.form == new.privacy.form
-        and _ranges(old) == _ranges(new)
+        and old.privacy.range == new.privacy.range
     )
-
-
-def _ranges(spec: Spec) -> object:
-    """The public ranges; that of a yes/no outcome need not be stated."""
-    usual = {spec.targets[0]: (0.0, 1.0)} if spec.model.family == "binomial" else {}
-    return usual | dict(spec.privacy.range)
 
 
 ROUTES = [
     screen("/data", data, "data"),
     screen("/data", data_done, "data_done", post=True),
+    screen("/data/private", choose_private, "data_private", post=True),
 ]

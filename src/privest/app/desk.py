@@ -44,6 +44,8 @@ MOST_WORKS = 50  # on one desk: each may hold a table on disk
 class Work:
     """One piece of work: one table, from its file to its results. Change it under its `lock`.
 
+    look      of the table without a cell of the private column, whose place is `private`. None: it
+              is not chosen yet, and only names were read.
     typed     the form of the columns screen. of: the coefficient of the privacy screen.
     moved     the last request that moved ε: one that comes late changes nothing.
     job       the release or dry run that was made last; `tickets` let one begin.
@@ -58,6 +60,7 @@ class Work:
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
     table: Table | None = None
     look: TableLook | None = field(default=None, repr=False)
+    private: int | None = None
     typed: dict[str, list[str]] = field(default_factory=dict, repr=False)
     plan: Plan | None = None
     of: int | None = None

@@ -21,7 +21,7 @@ from privest.data.features import INTERCEPT
 from privest.errors import InvalidInput, PrivestError
 from privest.privacy.exposures import band
 from privest.report.describe import exposed
-from privest.report.numbers import half, near
+from privest.report.numbers import half
 from privest.report.page import parts_html
 from privest.report.planning import clipping_sentences, errors_expected, planned_errors
 from privest.report.sections import Section, Sentence
@@ -92,7 +92,7 @@ def numbers_of(work: Work, plan: Plan, of: int) -> dict[str, Any]:
         },
         "ends": "Yes and no" if plan.model.family == "binomial" else "Ends of range",
         "table": error_rows(errors), "alone": errors.alone, "rate": rate,
-        "guesses": [near(sd) for sd in errors.guesses],
+        "guesses": list(errors.guesses), "rarest": errors.rarest,
         "residual": [one.text for one in residual if not one.key.startswith("other_")],
         "panel": _panel(panel),
         "details": Markup(parts_html(panel.details)),

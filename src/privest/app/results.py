@@ -49,7 +49,7 @@ def show(request: Request, work: Work, form: Form, errors: Errors | None = None)
         epsilon=_epsilon_of(release), history=history(desk_of(request), release),
         **_told(sections), planned=plan is not None,
         fields=[(f"at-{k}", *one) for k, one in enumerate(features.items())],
-        means=[(_row_text(row), _mean(found, row)) for row in work.asked],
+        means=[(_row_text(row), _mean(found, row)) for row in work.asked], note=found.note,
         numbers=bool(features) and release.model.family == "gaussian"
         and all(one.matrix for one in release.sums),
     )  # fmt: skip

@@ -24,6 +24,7 @@ from privest.app.pages import not_there, onward, refused
 from privest.data.xlsx import silence_openpyxl
 from privest.errors import InvalidInput, PrivestError
 from privest.files import stopped_by_exception
+from privest.serving import BACKLOG, LimitedProtocol
 
 HOST = "127.0.0.1"
 STATIC = Path(__file__).with_name("static")
@@ -66,7 +67,8 @@ def serve(
         tempfile.tempdir = str(desk.private)
         config = uvicorn.Config(
             make_app(desk), log_level="warning", access_log=False, server_header=False,
-            lifespan="off", ws="none", timeout_graceful_shutdown=2,
+            lifespan="off", ws="none", timeout_graceful_shutdown=2, http=LimitedProtocol,
+            backlog=BACKLOG,
         )  # fmt: skip
         server = uvicorn.Server(config)
         address = f"http://{HOST}:{port}/?token="

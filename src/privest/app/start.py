@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from privest.app.columns import FORMS
-from privest.app.data import EXAMPLE
+from privest.app.data import EXAMPLE, look_without
 from privest.app.desk import Work
 from privest.app.pages import Errors, Form, desk_of, page, plain_route, screen, see_other
 from privest.app.results import releases_in
@@ -44,8 +44,10 @@ def begin(request: Request, form: Form) -> Response:
         table.remove()
         return start(request, form, Errors.of(error, "table", table))
     with work.lock:
-        work.table, work.look = table, seen
-        work.typed = {"form": [leaves]} | (EXAMPLE if table.path is None else {})
+        work.table, work.look, work.typed = table, seen, {"form": [leaves]}
+        if table.path is None:
+            look_without(work, len(seen.columns) - 1)
+            work.typed |= EXAMPLE
     return see_other(request, "data", work)
 
 

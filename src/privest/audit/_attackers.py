@@ -304,7 +304,9 @@ def _linear_information(mechanism: Mechanism, y: Array) -> Array | None:
     if isinstance(mechanism, GaussianMechanism):
         checked = checked_precision(mechanism, y[None])
         return None if checked is None else checked[0]
-    return mechanism.worst_information() if isinstance(mechanism, RunningMechanism) else None
+    if isinstance(mechanism, RunningMechanism):
+        return np.asarray(mechanism.worst_information())
+    return None
 
 
 def _attack_linear(mechanism: Mechanism, S: Array, task: Task) -> list[Attack]:
@@ -349,7 +351,7 @@ def _attack_vector(mechanism: Mechanism, task: Task) -> list[Attack]:
     Van Trees' bound is [(E I + I/v)⁻¹]_ii, E I the mean of s sᵀ over draws.
     """
     y, m = task.truth, task.truth.size
-    information = mechanism.information(y)
+    information = np.asarray(mechanism.information(y))
     floors = None
     if np.isfinite(information).all():
         floors = unbiased_floors(np.eye(m), information)

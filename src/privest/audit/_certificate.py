@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 
@@ -41,11 +41,13 @@ from privest.mechanism import Componentwise, Mechanism
 from privest.records import Record
 
 Method = Literal["density", "samples", "release"]
-Verdict = Literal["holds", "violated", "undecided", "not broken"]
+ON_DOMAIN: Final = "holds on the examined domain"
+Verdict = Literal["holds", "holds on the examined domain", "violated", "undecided", "not broken"]
 PLACES = 20  # measurement vectors in a domain, for mechanisms that are not searched by input
 SAMPLES, RELEASES = 200_000, 10_000  # draws, unless stated
 HEADS = {
     "holds": "HOLDS: the information of the density stays within the level",
+    ON_DOMAIN: "HOLDS {}: the information of the density stays within the level there",
     "violated": "VIOLATED: the release reveals more than the level allows",
     "undecided": "UNDECIDED: no violation was found, and none was excluded",
     "not broken": "NOT BROKEN: no check failed, which proves nothing",
@@ -56,9 +58,11 @@ HEADS = {
 class Certificate(Record):
     """The result of an audit of I_z(y) ≤ S.
 
-    verdict     "holds": proved of the density, as far as `where` says. "violated". "undecided": no
-                violation was found by densities or samples. "not broken": no check of a real
-                release failed. Only "holds" is a proof, and makes `bool(certificate)` true.
+    verdict     "holds": proved of the density at every y; it alone makes `bool(certificate)` true.
+                "holds on the examined domain": nothing above the level was found in `domain` at
+                `resolution`; narrower peaks and other inputs were not examined. "violated".
+                "undecided": no violation was found by densities or samples. "not broken": no check
+                of a real release failed.
     sampler     of the draws, next to the density: "not broken", "contradicts" (then nothing holds),
                 "not examined"; "audited itself": there is no density.
     margin      the largest λ_max(S^-½ I_z(y) S^-½) that was found: 1 is exactly the level.
@@ -66,7 +70,7 @@ class Certificate(Record):
     claimed     the margin of the mechanism's own supremum; inf: unbounded; NaN: not stated.
     worst_y     a y at which the margin is found (or approached); None: the same everywhere.
     reasons     sentences: what was examined, and at which resolution.
-    where       the measurements that a verdict is about; empty: every y.
+    domain      the measurements that the verdict is about; empty: every y.
     resolution  the widest distance between neighbouring inputs; 0: the same at every y; NaN: at
                 some places only.
     checks      of a real release: claim, outcome (passed, failed, undecided), found, examined.
@@ -80,7 +84,7 @@ class Certificate(Record):
     method: str
     confidence: float | None = None
     reasons: tuple[str, ...] = ()
-    where: str = ""
+    domain: str = ""
     resolution: float = 0.0
     sampler: Draws = "not examined"
     checks: tuple[Check, ...] = ()
@@ -88,18 +92,14 @@ class Certificate(Record):
     @property
     def not_examined(self) -> tuple[str, ...]:
         """Properties that the verdict does not cover."""
-        other = ("other measurements",) if self.where or self.checks else ()
+        other = ("other measurements",) if self.domain or self.checks else ()
         return (*other, *NOT_EXAMINED)
 
     def __bool__(self) -> bool:
         return self.verdict == "holds"
 
     def __str__(self) -> str:
-        head = HEADS[self.verdict]
-        if self.verdict == "holds" and self.where:
-            head = (
-                f"HOLDS {self.where}: the information of the density stays within the level there"
-            )
+        head = HEADS[self.verdict].format(self.domain)
         return "\n  ".join([f"{head}.", *self._body()])
 
     def _body(self) -> list[str]:
@@ -188,11 +188,14 @@ def _by_density(audited: Mechanism, S: PSD, look: Look) -> Certificate:
 
 def _judged(found: Finding) -> Certificate:
     claims = found.claimed <= LIMIT
-    verdict: Verdict = "holds" if claims and not (found.refuted or found.unsure) else "undecided"
+    verdict: Verdict = "undecided"
     if found.least > LIMIT:
         verdict = "violated"
+    elif claims and not (found.refuted or found.unsure):
+        verdict = ON_DOMAIN if found.where else "holds"
     endless = not found.refuted and found.claimed == found.margin == math.inf
-    method = CLOSED_FORM if verdict == "holds" or endless else found.method
+    holds = verdict in ("holds", ON_DOMAIN)
+    method = CLOSED_FORM if holds or endless else found.method
     said = found.reasons + (found.undecided if verdict == "undecided" else ())
     return Certificate(
         verdict, found.margin, found.error, found.claimed, found.worst_y, method,

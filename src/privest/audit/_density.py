@@ -184,7 +184,7 @@ def information_of_channels(mechanism: Componentwise, y: Array) -> tuple[Array, 
     """I_z(y) of independent channels, one integral or sum each, and a bound on its error."""
     u = mechanism.inputs(y)
     found = [information_by_numbers(c, float(v)) for c, v in zip(mechanism.channels, u)]
-    matrix = mechanism.spread(np.array([estimate.value for estimate in found]))
+    matrix = mechanism.spread(np.array([estimate.value for estimate in found])).dense()
     A = np.eye(mechanism.measurements) if mechanism.matrix is None else np.abs(mechanism.matrix)
     return matrix, (A.T * np.array([estimate.error for estimate in found])) @ A
 
@@ -219,7 +219,7 @@ def checked_precision(mechanism: GaussianMechanism, places: Array) -> tuple[Arra
     around 0, two fixed vectors and the `places` (k, m), along coordinates, random directions and
     the eigenvectors of S.
     """
-    S = mechanism.worst_information()
+    S = np.asarray(mechanism.worst_information())
     m, top = mechanism.measurements, float(np.diagonal(S).max())
     rng = np.random.default_rng(5)
     own = np.linalg.eigh(S)[1].T

@@ -59,7 +59,7 @@ def compared(mechanism: Mechanism, S: PSD, found: Finding, look: Look) -> Findin
 def _places(mechanism: Mechanism, look: Look) -> Array:
     if look.domain is not None:
         return look.places[:NAMED] if look.places.size else look.in_domain(len(SIZES))
-    top = float(np.diagonal(mechanism.worst_information()).max())
+    top = float(mechanism.worst_information().diagonal().max())
     unit = 1 / math.sqrt(top) if 0 < top < math.inf else 1.0
     normal = np.random.default_rng(5).standard_normal((len(SIZES), mechanism.measurements))
     fixed = unit * np.array(SIZES)[:, None] * normal

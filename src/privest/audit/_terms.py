@@ -236,11 +236,12 @@ def inverse_root(S: Array) -> tuple[Array, Array]:
     return root, np.concatenate([hidden, every[:, dark]], axis=1)
 
 
-def relative(S: PSD, information: Array) -> float:
+def relative(S: PSD, given: ArrayLike) -> float:
     """λ_max(S^-½ I S^-½); inf where I reveals a direction h that S hides.
 
     hᵀIh is compared with |h|ᵀ|I||h|, the size of what cancels in it.
     """
+    information = np.asarray(given)
     if not np.isfinite(information).all():
         return math.inf
     root, hidden = inverse_root(S.dense())

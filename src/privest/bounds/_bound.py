@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_number, plural
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_number, plural, read_only
 from privest.bounds._classical import (
     Identifiability,
     classical_bound,
@@ -57,6 +57,13 @@ class Bound(ABC):
         "names", "kind", "identifiable", "covariance", "standard_error", "classical",
         "classical_error", "information", "cost", "cost_floor",
     )  # fmt: skip
+
+    if not TYPE_CHECKING:
+
+        def __getattribute__(self, name: str) -> object:
+            """Arrays are read-only, those that are computed once too."""
+            value = super().__getattribute__(name)
+            return read_only(value) if isinstance(value, np.ndarray) else value
 
     @property
     @abstractmethod
@@ -145,7 +152,8 @@ class Bound(ABC):
 
     def __repr__(self) -> str:
         count = plural(len(self.names), "parameter")
-        private, without = np.trace(self.covariance), np.trace(self.classical)
+        private = np.trace(self.covariance)
+        without = np.trace(self.classical)
         return f"Bound({count}, trace {private:.4g}, without privacy {without:.4g})"
 
 
@@ -159,8 +167,11 @@ class GivenBound(Bound):
         self, names: tuple[str, ...], covariance: Array, classical: Array, kind: Kind = "unbiased",
         information: Array | None = None,
     ) -> None:  # fmt: skip
-        self.names, self.kind = names, kind
-        self._covariance, self._classical, self._information = covariance, classical, information
+        self.names = names
+        self.kind = kind
+        self._covariance = covariance
+        self._classical = classical
+        self._information = information
 
     @property
     def covariance(self) -> Array:
@@ -184,14 +195,18 @@ class LinearBound(Bound):
     """The bound of one model and one level."""
 
     def __init__(self, model: LinearModel, level: PSD) -> None:
-        self._model, self._level, self.names = model, level, model.names
+        self._model = model
+        self._level = level
+        self.names = model.names
         self._verdict = verdict(model, self._roots[1])
 
     @cached_property
     def _roots(self) -> tuple[InformationRoot, ...]:
         """Roots of PI and HᵀSH; where one pass over H gives them, also of HᵀΣ⁻¹H and HᵀH."""
-        matrix, sigma = self._model.matrix, self._model.inverse_information
-        weight, variance = self._level.pointwise, sigma.pointwise
+        matrix = self._model.matrix
+        sigma = self._model.inverse_information
+        weight = self._level.pointwise
+        variance = sigma.pointwise
         if weight is not None and variance is not None and np.min(variance) > 0:
             weights = [pointwise_weight(weight, variance), weight, 1.0 / variance, 1.0]
             return tuple(weighted_roots(matrix, weights))

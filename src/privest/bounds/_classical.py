@@ -55,7 +55,8 @@ def require_size(values: PSD | Array | float, what: str) -> None:
     if isinstance(values, PSD):
         values = values.diagonal() if values.pointwise is None else values.pointwise
     found = np.asarray(values)
-    top, least = float(found.max()), float(found.min())
+    top = float(found.max())
+    least = float(found.min())
     if least <= 0:
         least = float(found.min(initial=top, where=found > 0))
     if top > 1.0 / EXTREME or 0 < least < EXTREME:
@@ -154,7 +155,8 @@ def _limit(matrix: Array, sigma: PSD) -> Array:
     """
     deviation = np.sqrt(sigma.diagonal())
     noisy = deviation > 0
-    exact, rest = matrix[~noisy], matrix[noisy] / deviation[noisy, None]
+    exact = matrix[~noisy]
+    rest = matrix[noisy] / deviation[noisy, None]
     if sigma.pointwise is None and noisy.any():
         unit = sigma.dense()[np.ix_(noisy, noisy)] / deviation[noisy] / deviation[noisy, None]
         values, vectors = np.linalg.eigh(unit)
@@ -250,7 +252,8 @@ def identifiability(
 
 
 def verdict(model: LinearModel, root: InformationRoot) -> Identifiability:
-    matrix, n = model.matrix, model.parameters
+    matrix = model.matrix
+    n = model.parameters
     root = root.with_tolerance(model.accuracy)
     if root.rank == n:
         none = np.zeros((n, 0))

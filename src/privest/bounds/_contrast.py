@@ -43,7 +43,9 @@ class ContrastBound(GivenBound):
         measurements: tuple[Index, ...], parameters: tuple[str, ...],
     ) -> None:  # fmt: skip
         super().__init__(contrast_names(rows, parameters), covariance, classical)
-        self.hidden, self.measurements, self.parameters = hidden, measurements, parameters
+        self.hidden = hidden
+        self.measurements = measurements
+        self.parameters = parameters
 
     @property
     def shown(self) -> Flags:
@@ -87,10 +89,12 @@ def contrast_bound(
     rows = contrast_rows(weights, model.names)
     allowed = level_root(model.matrix, level).with_tolerance(model.accuracy)
     seen = weighted_roots(model.matrix, [1.0])[0].with_tolerance(model.accuracy)
-    by_level, openly = _hidden(allowed, rows), _hidden(seen, rows)
+    by_level = _hidden(allowed, rows)
+    openly = _hidden(seen, rows)
     open_shown: Flags = np.all(openly == 0, axis=1)
     shown: Flags = np.all(by_level == 0, axis=1) & open_shown
-    covariance, classical = unknown(len(rows)), unknown(len(rows))
+    covariance = unknown(len(rows))
+    classical = unknown(len(rows))
     if shown.any():
         root = private_root(model.matrix, level, model.inverse_information)
         covariance[np.ix_(shown, shown)] = _covariance(allowed, root, rows[shown])
@@ -138,7 +142,8 @@ def _covariance(
         scale, space = decided.row_space
         if not space.shape[1]:
             return np.zeros((len(rows),) * 2)  # nothing is seen, and nothing is asked for
-        root, b = root_of_rows((root.triangle / scale) @ space), (b / scale) @ space
+        root = root_of_rows((root.triangle / scale) @ space)
+        b = (b / scale) @ space
         failed = root.rank < space.shape[1]
     if failed:
         raise NumericalFailure(

@@ -117,13 +117,16 @@ def _marginal(reduced: Array, sigma: PSD) -> tuple[Array, Array]:
     In units of the noise J_Y = U diag(1/(1 + s²)) Uᵀ, H' = U diag(s) Vᵀ. Where Σ is singular, or
     worse conditioned than the sum, the Cholesky factor of the sum.
     """
-    unit, total = _noise_whitener(sigma), sigma.dense() + reduced @ reduced.T
+    unit = _noise_whitener(sigma)
+    total = sigma.dense() + reduced @ reduced.T
     spread = None
     if unit is not None:
         left, values, right = np.linalg.svd(unit @ reduced)
-        seen, known = np.zeros(len(left)), np.zeros(len(right))
+        seen = np.zeros(len(left))
+        known = np.zeros(len(right))
         seen[: len(values)] = known[: len(values)] = values
-        half, rest = (left / np.hypot(1.0, seen)).T @ unit, right / np.hypot(1.0, known)[:, None]
+        half = (left / np.hypot(1.0, seen)).T @ unit
+        rest = right / np.hypot(1.0, known)[:, None]
         spread = rest.T @ rest
         if sigma.pointwise is not None or condition(sigma.dense()) <= condition(total):
             return half.T @ half, spread
@@ -161,7 +164,8 @@ def above_prior(
     own = np.diagonal(known)
     unit = 1.0 / np.sqrt(np.where(own > 0, own, 1.0))
     with np.errstate(over="ignore"):
-        total, prior = level * unit * unit[:, None], known * unit * unit[:, None]
+        total = level * unit * unit[:, None]
+        prior = known * unit * unit[:, None]
     require_range(total + prior, "the level and what is known before, together,")
     typed = np.count_nonzero(level) == np.count_nonzero(level.diagonal())
     lost = 0.0 if typed else inverse_rounding(prior)

@@ -45,9 +45,11 @@ class StreamBound(Bound):
         if level.steps is None:
             level = level.first(max(model.measurements // (level.block or 1), 1))
         require_size(level.rows.level_diagonal(), "the level")
-        self._model, self.names = model, model.names
+        self._model = model
+        self.names = model.names
         self._shown = level.rows.level_diagonal()
-        self._ends, self._widest = np.cumsum(level.sizes), max(level.sizes)
+        self._ends = np.cumsum(level.sizes)
+        self._widest = max(level.sizes)
         kernel = _rows_for(model, level)
         self.rows: Array = kernel.whiten(model.inverse_information, kernel.times(model.matrix))
         self.steps: int = len(level.sizes)
@@ -119,11 +121,14 @@ class StreamBound(Bound):
     def _first(self) -> int | None:
         """The first step after which the rows have full column rank: gallop, then bisect."""
         n = len(self.names)
-        low, high, reach = -1, self.steps - 1, n
+        low = -1
+        high = self.steps - 1
+        reach = n
         while self._root(probe := min(low + reach, high)).rank < n:
             if probe == high:
                 return None
-            low, reach = probe, 2 * reach
+            low = probe
+            reach = 2 * reach
         steps = range(low + 1, probe + 1)
         return steps[bisect_left(steps, n, key=lambda k: self._root(k).rank)]
 
@@ -137,7 +142,9 @@ class StreamBound(Bound):
 
 class StepBound(Bound):
     def __init__(self, stream: StreamBound, step: int) -> None:
-        self.names, self._stream, self.step = stream.names, stream, step
+        self.names = stream.names
+        self._stream = stream
+        self.step = step
 
     @property
     def covariance(self) -> Array:

@@ -36,7 +36,8 @@ class Sweep(GivenBound):
         floor: Array, classical: Array,
     ) -> None:  # fmt: skip
         super().__init__(names, covariance, classical, information=information)
-        self.levels, self._floor = levels, floor
+        self.levels = levels
+        self._floor = floor
 
     @property
     def cost_floor(self) -> Array:

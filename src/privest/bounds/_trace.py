@@ -113,7 +113,8 @@ def trace_bound(
     """
     s = _budget(model, budget, epsilon, measurements)
     root = weight_root(weight, in_range(local_model(model)).parameters)
-    classical, inverse = classical_bound(model), inverse_gram(model)
+    classical = classical_bound(model)
+    inverse = inverse_gram(model)
     found = _solve(model, model.inverse_information, root, s)
     ordinary = _least_squares_rows(model.matrix, np.ones(model.measurements), root)
     paper = float((model.inverse_information.factor_rows(ordinary.T) ** 2).sum())
@@ -238,7 +239,8 @@ def eigen_coordinates(matrix: Array, sigma: PSD) -> tuple[Array, Array]:
     """Eigenvalues of Σ and H in its eigenvector coordinates."""
     if not isinstance(sigma, Blocks):
         return sigma.diagonal(), matrix
-    values, rotated = np.zeros(sigma.size), np.zeros(matrix.shape)
+    values = np.zeros(sigma.size)
+    rotated = np.zeros(matrix.shape)
     for rows, stack in sigma.groups:
         block_values, vectors = np.linalg.eigh(stack)
         values[rows] = np.maximum(block_values, 0.0)  # checked PSD: negatives are rounding

@@ -19,7 +19,7 @@ from privest.cli.series import as_csv
 from privest.data.cells import number
 from privest.data.lines import csv_records, open_lines
 from privest.errors import CollectorSilent, InvalidInput, NotIdentifiable
-from privest.files import atomic_write
+from privest.files import atomic_write, owner_only
 from privest.lazy import needed
 from privest.reading import read_document
 from privest.report.numbers import up
@@ -86,6 +86,7 @@ def collect(
     from privest.collect.plan import load_plan
     from privest.collect.server import Collector, Tokens, make_app
     from privest.collect.store import open_store
+    from privest.serving import BACKLOG, LimitedProtocol
 
     plan = load_plan(plan_file)
     if add_device is not None:
@@ -104,7 +105,7 @@ def collect(
         raise InvalidInput("state the file of tokens, or that the collector is open to all.")
     if key is not None and certificate is None:
         raise InvalidInput("state the certificate of this key.")
-    known = None if tokens is None else Tokens.load(tokens)
+    known = None if tokens is None else Tokens(tokens)
     if mqtt is not None:
         broker_of(mqtt)  # refused now rather than later
     collector = Collector(open_store(store, plan), known)
@@ -112,7 +113,7 @@ def collect(
     config = uvicorn.Config(
         make_app(collector, *sources), host=host, port=port, log_level="warning", log_config=None,
         access_log=False, server_header=False, ws="none", timeout_graceful_shutdown=5,
-        ssl_certfile=certificate, ssl_keyfile=key,
+        http=LimitedProtocol, backlog=BACKLOG, ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
     try:
         config.load()
@@ -143,7 +144,7 @@ def _added(plan: CollectionPlan, tokens: Path | None, device: str, budget: float
     if any(line.split()[:1] == [device] for line in text.splitlines()):
         raise InvalidInput(f"{device} has a token: remove its line from {tokens} first.")
     token, line = new_token(device, budget)
-    with tokens.open("a", encoding="utf-8") as file:
+    with open(tokens, "a", encoding="utf-8", opener=owner_only) as file:
         file.write("\n" + line)  # the line before it may have no end
     return token
 

@@ -57,26 +57,38 @@ NEEDED = ("jinja2", "markupsafe", "python_multipart", "starlette", "uvicorn")  #
 
 
 @command()
-def look(data: Table, format: list[str] | None = None, json: bool = False) -> None:
-    """Columns of a table and the format of its file, for its owner: it shows cells.
+def look(
+    data: Table,
+    public: str | None = None,
+    format: list[str] | None = None,
+    json: bool = False,
+) -> None:
+    """Columns of a table and the format of its file. It reads no cell of a private column.
 
-    Kind and missing values of every column, categories for `privest plan --category`, values that
-    may stand for missing ones, and the format to state with --format.
+    Kind and missing values of every public column, categories for `privest plan --category`, values
+    that may stand for missing ones, and the format to state with --format. A plan is public, so
+    none of this may come from a private column.
 
-    Example:
+    Examples:
 
-    privest look people.csv --format decimal=,
+    privest look people.csv
+
+    privest look people.csv --public age,sex --format decimal=,
+
+    Options:
+    public NAME,…  Columns that may be published, whose cells are read. Left out: names alone.
     """
-    found = look_at(data, format_of(format))
+    found = look_at(data, format_of(format), public=listed(public))
     if json:
-        print_json({name: value for name, value in found.to_dict().items() if name != "preview"})
+        print_json(found.to_dict())
     else:
         _print_look(found)
 
 
 def _print_look(found: TableLook) -> None:
     console = to_people()
-    table = new_table(f"{found.name}: {found.rows:,} rows", "column", "kind", "missing", "content")
+    rows = "" if found.rows is None else f": {found.rows:,} rows"
+    table = new_table(f"{found.name}{rows}", "column", "kind", "missing", "content")
     table.columns[3].no_wrap, table.columns[3].justify = False, "left"
     for one in found.columns:
         said = [one.problem or ""]
@@ -85,10 +97,13 @@ def _print_look(found: TableLook) -> None:
             said.append(", ".join(one.different[:LISTED]) + more)
         if one.codes:
             said.append(f"missing code? {', '.join(code.code for code in one.codes)}")
-        table.add_row(shown(one.name), one.kind, f"{one.missing:,}", shown(" ".join(said).strip()))
+        missing = "" if one.kind == "unread" else f"{one.missing:,}"
+        table.add_row(shown(one.name), one.kind, missing, shown(" ".join(said).strip()))
     console.print(table)
     for note in found.notes:
         console.print(shown(note))
+    if found.rows is None:
+        console.print("Only names were read. Name the public columns: --public NAME,…")
     if words := _options_of(found):
         console.print(shown("Options of `privest plan` that state this:"))
         console.print(shown(words), soft_wrap=True)  # to be copied as one line

@@ -48,7 +48,8 @@ class ModelOptions:
     formula FORMULA      Instead of target and features: "ldl ~ age + C(sex) + bmi".
     by NAME,…            Instead of features: means of the groups of these columns.
     category NAME=A,B,…  Categorical feature with its public list, the baseline first. Repeat.
-    family KIND          Outcome: gaussian (numbers, the default), binomial (1 or 0), poisson.
+    family KIND          Outcome: gaussian (numbers, the default), binomial (1 or 0), poisson
+                         (counts, with --form rows).
     transform KIND       Transform of the target: none (the default) or log.
     person NAME          Column that says whose row it is, for several rows per person.
     missing CHOICE       Rows with missing values: refuse (the default) or drop.

@@ -242,7 +242,7 @@ def _released(owner: Owner, y: Array, names: list[str]) -> tuple[pv.Release, str
     )  # fmt: skip
     sign = None if owner.account is None else owner.account.ledger.sign
     if not source.simulated:
-        owner.start_from(-1, rows_again=True)
+        owner.start_from_ledger(rows_again=True)
     text, chain = linked([facts], "")
     while (done := owner.mechanism.steps) < len(y):
         parts.append(owner.release(y[done : done + owner.rows(len(y) - done)]))

@@ -9,10 +9,12 @@ A step that is in the ledger leaves as it was drawn; one that is not has reveale
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import json
 import math
+import re
 import secrets
 import sqlite3
 import ssl
@@ -22,6 +24,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
 
@@ -33,14 +36,16 @@ from privest.collect.plan import (
     from_words,
     on_feature_grid,
 )
-from privest.collect.store import Closing, SqlStore
+from privest.collect.store import Closing, SqlStore, owner_only_database
 from privest.errors import CollectorSilent, InvalidInput
 from privest.lattice import GRID
 from privest.lazy import needed
 from privest.ledger import Ledger, cost_of
-from privest.reading import parse_json
+from privest.reading import parse_json, read_count
 
 BATCH = 100  # reports in one request
+BROKERS = "mqtt", "mqtts"
+VISIBLE = re.compile("[!-~]+")  # what an address is made of
 LONGEST_WAIT = 30.0  # seconds between two tries
 # One process at a time has the outbox: the lock goes with the process.
 SETTINGS = "PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = FULL", "BEGIN EXCLUSIVE", "END"
@@ -108,7 +113,7 @@ class Device(Closing):
         self._account = self._ledger.account(self.device)
         self._account.open(budget)
         self._key = self.plan.hash[:16]
-        self._box = sqlite3.connect(f"{ledger}.outbox", isolation_level=None, timeout=2.0)
+        self._box = owner_only_database(f"{ledger}.outbox", timeout=2.0)
         try:
             for statement in (*SETTINGS, *TABLES):
                 self._box.execute(statement)
@@ -152,20 +157,21 @@ class Device(Closing):
     @property
     def steps(self) -> int:
         """The next step: the first that neither outbox nor ledger has."""
-        row = self._box.execute("SELECT max(step) FROM outbox").fetchone()
-        return max(-1 if row[0] is None else row[0], self._account.next_index(self._key) - 1) + 1
+        boxed = self._number("SELECT coalesce(max(step), -1) FROM outbox") + 1
+        return max(boxed, self._account.next_index(self._key))
 
     @property
     def waiting(self) -> int:
         """How many reports have not been answered."""
-        found = self._box.execute("SELECT count(*) FROM outbox WHERE answer IS NULL").fetchone()
-        return int(found[0])
+        return self._number("SELECT count(*) FROM outbox WHERE answer IS NULL")
 
     @property
     def refused(self) -> int:
         """How many reports the collector has refused for good."""
-        found = self._box.execute("SELECT count(*) FROM outbox WHERE answer > 201").fetchone()
-        return int(found[0])
+        return self._number("SELECT count(*) FROM outbox WHERE answer > 201")
+
+    def _number(self, statement: str) -> int:
+        return int(self._box.execute(statement).fetchone()[0])
 
     def put(self, value: float, features: Sequence[float] = (), *, step: int | None = None) -> bool:
         """Protect a measurement and put it into the outbox; `flush` sends it.
@@ -267,11 +273,12 @@ class Device(Closing):
 def answers_of(body: bytes) -> tuple[int, dict[str, int]]:
     """Status of an answer, and the status of each report by its id."""
     found = parse_json(body.decode("utf-8", "replace"), "the collector's answer")
+    what = "a status in the collector's answer"
     try:
         if "answers" not in found:
-            return int(found["status"]), {}
-        return 207, {str(one["id"]): int(one["status"]) for one in found["answers"]}
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+            return read_count(found["status"], what), {}
+        return 207, {str(one["id"]): read_count(one["status"], what) for one in found["answers"]}
+    except (KeyError, TypeError):
         raise InvalidInput("the collector's answer has another form.") from None
 
 
@@ -299,9 +306,21 @@ def _problem(reply: Reply) -> str:
         return f"status {reply.status}"
 
 
+def as_address(url: str, wanted: str, *schemes: str) -> SplitResult:
+    """The parts of an address that has one of these schemes and a host."""
+    with contextlib.suppress(ValueError):  # a host or a port that is none
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")
+        if parts.scheme in schemes and host and parts.port != 0 and VISIBLE.fullmatch(url):
+            return parts
+    raise InvalidInput(f"{wanted}, then names a host and perhaps a port.")
+
+
 def _transport(url: str) -> Post:
     """How requests reach the collector at this address."""
-    if not url.startswith(("mqtt://", "mqtts://")):
+    wanted = "the address of a collector begins with https://, http://, mqtts:// or mqtt://"
+    parts = as_address(url, wanted, "https", "http", *BROKERS)
+    if parts.scheme not in BROKERS:
         return _post
     found: Post = needed("privest.collect.mqtt", "MQTT needs aiomqtt", "collect").post
     return found
@@ -319,8 +338,6 @@ class _Stays(urllib.request.HTTPRedirectHandler):
 
 def _post(url: str, body: bytes | None, headers: dict[str, str]) -> Reply:
     """A request by the standard library; status 0: no answer."""
-    if not url.startswith(("http://", "https://")):
-        raise InvalidInput("the address of a collector begins with https:// or http://.")
     request = urllib.request.Request(url, data=body, headers=headers)
     try:
         with urllib.request.build_opener(_Stays).open(request, timeout=30.0) as answer:

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
-from privest.arrays import Array
 from privest.collect.plan import FEATURE_GRID, CollectionPlan, Sums
 from privest.errors import NotIdentifiable
 from privest.estimator import Estimate
@@ -41,41 +39,34 @@ def estimate(plan: CollectionPlan, sums: Mapping[str, Sums]) -> Collected:
     """
     size = len(plan.names)
     information, ideal, classical = (np.zeros((size, size)) for _ in range(3))
-    right, variance = np.zeros(size), plan.residual_variance
+    right = np.zeros(size)
+    squares = 0.0  # of z̃, later of the residuals, in units of their variance
     unit = 1.0 + extra_variance(GRID)
     units = np.array([FEATURE_GRID] * size + [GRID])  # of whole numbers: features and z̃
-    parts: list[tuple[Array, Array, float, float, int]] = []
-    for name, own in sums.items():
+    for name, level_sums in sums.items():
         level = plan.levels[name]
-        products = own.gram.astype(np.float64) * np.outer(units, units)
-        hh, hz = products[:size, :size], products[:size, size] / math.sqrt(level)
-        whole = variance + unit / level
-        information += hh / whole
-        ideal += hh / (variance + 1 / level)
-        classical += hh / variance
-        right += hz / whole
-        parts.append((hh, hz, products[size, size] / level, whole, own.count))
-    rows = {name: own.count for name, own in sums.items()}
+        products = level_sums.gram.astype(np.float64) * np.outer(units, units)
+        hh = products[:size, :size]
+        variance = plan.residual_variance + unit / level
+        information += hh / variance
+        ideal += hh / (plan.residual_variance + 1 / level)
+        classical += hh / plan.residual_variance
+        right += products[:size, size] / math.sqrt(level) / variance
+        squares += float(products[size, size]) / level / variance
+    rows = {name: level_sums.count for name, level_sums in sums.items()}
+    total = sum(rows.values())
     rank = int(np.linalg.matrix_rank(information, hermitian=True))
     if rank < size:
         raise NotIdentifiable(
-            f"{sum(rows.values()):,} measurements have arrived, of {rank} independent directions: "
+            f"{total:,} measurements have arrived, of {rank} independent directions: "
             f"{size} parameters need more."
         )
-    covariance, bound, plain = (_inverse(one) for one in (information, ideal, classical))
-    value = scipy.linalg.solve(information, right, assume_a="pos")
-    total = sum(one[4] for one in parts)
-    squares = sum(
-        float(zz - 2 * value @ hz + value @ hh @ value) / whole for hh, hz, zz, whole, _ in parts
-    )
+    covariance, bound, plain = map(np.linalg.inv, (information, ideal, classical))
+    value = covariance @ right
+    squares += float(value @ information @ value - 2 * value @ right)
     ratio = squares / (total - size) if total > size else math.nan
     found = Estimate(
         value=value, covariance=covariance, bound=bound, classical=plain, names=plan.names,
         simulated=False, method="weighted least squares on sums of reports",
     )  # fmt: skip
     return Collected(found, rows, ratio)
-
-
-def _inverse(matrix: Array) -> Array:
-    factor = scipy.linalg.cho_factor(matrix)
-    return np.asarray(scipy.linalg.cho_solve(factor, np.eye(len(matrix))))

@@ -15,7 +15,6 @@ import hashlib
 import json
 import logging
 import platform
-import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,32 +22,29 @@ from urllib.parse import unquote, urlsplit
 
 import aiomqtt
 
-from privest.collect.device import Reply, answers_of
+from privest.collect.device import BROKERS, Reply, answers_of, as_address
 from privest.collect.plan import as_name
-from privest.errors import InvalidInput
 from privest.reading import parse_json
 
 if TYPE_CHECKING:
     from privest.collect.server import Collector
 
-ADDRESS = re.compile(r"mqtts?://([^/@]*@)?(\[[0-9a-f:]+\]|[^/@:\[]+)(:(?P<port>\d{1,5}))?(/|$)")
 LOG = logging.getLogger(__name__)
+MOST_MESSAGES = 100  # that wait in memory; more are left out, and sent again by their devices
 PAUSE = 2.0  # seconds until the broker is tried again
 PATIENCE = 10.0  # seconds after which a device takes an answer for lost
 
 
 def broker_of(url: str) -> dict[str, Any]:
     """Options of a client for mqtt://[user:password@]host[:port], or mqtts:// with TLS."""
-    found = ADDRESS.match(url)
-    if found is None or int(found["port"] or 0) > 65535:
-        raise InvalidInput("the address of a broker is mqtt://HOST:PORT or mqtts://HOST:PORT.")
-    parts = urlsplit(url)
+    parts = as_address(url, "the address of a broker begins with mqtt:// or mqtts://", *BROKERS)
     tls = parts.scheme == "mqtts"
     return {
         "hostname": parts.hostname, "port": parts.port or (8883 if tls else 1883),
         "username": unquote(parts.username) if parts.username else None,
         "password": unquote(parts.password) if parts.password else None,
         "tls_params": aiomqtt.TLSParameters() if tls else None,
+        "max_queued_incoming_messages": MOST_MESSAGES,
     }  # fmt: skip
 
 

@@ -15,9 +15,11 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -30,11 +32,11 @@ from privest.privacy import Statement, StreamLevel, gdp
 from privest.reading import (
     counted,
     parse_toml,
-    ranged,
     read_document,
     read_fields,
     read_flag,
     read_numbers,
+    read_positive,
     read_text,
 )
 from privest.records import Record
@@ -154,7 +156,6 @@ class CollectionPlan:
     @classmethod
     def from_dict(cls, given: object) -> Self:
         """The inverse of `to_dict`; levels may also be stated as {"epsilon": ε}."""
-        positive = ranged(0.0)
         if not isinstance(given, Mapping):
             raise InvalidInput("the plan of a collection must be names with values.")
         stated = {"intercept": True, "delta": 1e-6} | GRIDS | dict(given)
@@ -164,8 +165,8 @@ class CollectionPlan:
             stated,
             {
                 "name": read_text, "features": _names, "range": _range,
-                "residual_variance": positive, "levels": _table, "steps": counted(least=1),
-                "intercept": read_flag, "delta": positive,
+                "residual_variance": read_positive, "levels": _table, "steps": counted(least=1),
+                "intercept": read_flag, "delta": read_positive,
             },
             "the plan of a collection",
         )  # fmt: skip
@@ -173,17 +174,21 @@ class CollectionPlan:
         levels = {}
         for name, asked in found["levels"].items():
             if isinstance(asked, dict):
-                epsilon = read_fields(asked, {"epsilon": positive}, f"level {name}")["epsilon"]
+                epsilon = read_fields(asked, {"epsilon": read_positive}, f"level {name}")["epsilon"]
                 level = StreamLevel.from_epsilon(epsilon, delta=delta, sensitivity=high - low)
                 levels[name] = float(level.final_blocks().diagonal()[0])
             else:
-                levels[name] = positive(asked, f"level {name}")
+                levels[name] = read_positive(asked, f"level {name}")
         return cls(**found | {"levels": levels})
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of the plan: both sides name it with every report."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        """SHA-256 of the plan: both sides name it with every report.
+
+        Levels count to nine digits: that of an ε ends otherwise on another processor.
+        """
+        levels = {name: f"{level:.9g}" for name, level in self.levels.items()}
+        text = json.dumps(self.to_dict() | {"levels": levels}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def stream_level(self, level: str) -> StreamLevel:
@@ -275,17 +280,19 @@ class Sums:
 
 def sums_of(plan: CollectionPlan, reports: Iterable[Report]) -> dict[str, Sums]:
     """The sums of reports, by level."""
-    rows: dict[str, list[list[int]]] = {}
     found: dict[str, Sums] = {}
-    for report in reports:
-        own = rows.setdefault(report.level, [])
-        own.append(plan.row(report))
-        if len(own) == CHUNK:
-            found.setdefault(report.level, Sums(len(plan.names) + 1)).add(own)
-            own.clear()
-    for level, own in rows.items():
-        found.setdefault(level, Sums(len(plan.names) + 1)).add(own)
+    by_level = attrgetter("level")
+    for part in in_parts(reports, CHUNK):
+        for level, same in groupby(sorted(part, key=by_level), key=by_level):
+            rows = [plan.row(report) for report in same]
+            found.setdefault(level, Sums(len(plan.names) + 1)).add(rows)
     return found
+
+
+def in_parts(reports: Iterable[Report], size: int) -> Iterator[list[Report]]:
+    left = iter(reports)
+    while part := list(islice(left, size)):
+        yield part
 
 
 def load_plan(path: str | os.PathLike[str]) -> CollectionPlan:

@@ -16,8 +16,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import prometheus_client as prometheus
@@ -32,6 +33,7 @@ from privest.collect.plan import LARGEST, CollectionPlan, Report, as_name
 from privest.collect.store import Answer, SqlStore
 from privest.errors import InvalidInput, NotIdentifiable, PrivestError
 from privest.reading import read_document
+from privest.serving import MOST_CONNECTIONS
 
 STATIC = Path(__file__).with_name("static")
 MOST_BYTES = 1 << 20  # of one request
@@ -40,10 +42,12 @@ MOST_REPORTS = 1000  # in one request
 MOST_WAITING = 10_000  # reports in the queue
 GROUP = 2000  # reports in one transaction
 MOST_POINTS = 300  # of the course on the live page
+MOST_WATCHING = MOST_CONNECTIONS // 2  # who look at the live page
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+Answers: TypeAlias = "asyncio.Future[list[Answer]]"
 Whole = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z")]
 
@@ -85,22 +89,17 @@ class Tokens:
     that ends with a star is a gateway's: it sends for all devices that begin so.
     """
 
-    def __init__(self, lines: Sequence[str], path: Path | None = None, written: int = 0) -> None:
-        self._owners, self._path, self._written = self._read(lines), path, written
-
-    @classmethod
-    def load(cls, path: Path) -> Tokens:
-        """The tokens of a file. It is read again when it has changed, also while reports come."""
-        written = path.stat().st_mtime_ns if path.exists() else 0
-        return cls(read_document(path).splitlines(), path, written)
+    def __init__(self, path: Path) -> None:
+        self._path, self._written = path, 0
+        self._owners: dict[bytes, tuple[str, float]] = {}
+        self._follow()
 
     def _follow(self) -> None:
-        """Read the file again if it has changed; nobody may send while it cannot be read."""
-        try:
-            if self._path is not None and self._path.stat().st_mtime_ns != self._written:
-                vars(self).update(vars(Tokens.load(self._path)))
-        except (InvalidInput, OSError):
-            raise Problem(503, "the collector cannot read its tokens", wait=5) from None
+        """Read the file again if it has changed, also while reports come."""
+        written = self._path.stat().st_mtime_ns if self._path.exists() else 0
+        if written != self._written or not written:
+            self._owners = self._read(read_document(self._path).splitlines())
+            self._written = written
 
     @staticmethod
     def _read(lines: Sequence[str]) -> dict[bytes, tuple[str, float]]:
@@ -123,8 +122,14 @@ class Tokens:
         return owners
 
     def owner(self, header: str) -> tuple[str, float]:
-        """Name and highest level of the token in an Authorization header."""
-        self._follow()
+        """Name and highest level of the token in an Authorization header.
+
+        Nobody may send while the file cannot be read.
+        """
+        try:
+            self._follow()
+        except (InvalidInput, OSError):
+            raise Problem(503, "the collector cannot read its tokens", wait=5) from None
         kind, _, token = header.partition(" ")
         digest = hashlib.sha256(token.encode()).digest()
         found = self._owners.get(digest) if kind.lower() == "bearer" else None
@@ -159,23 +164,22 @@ class Collector:
     tokens  None: any device may send under any name.
     """
 
-    def __init__(
-        self, store: SqlStore, tokens: Tokens | None = None, *, most_waiting: int = MOST_WAITING
-    ) -> None:
+    def __init__(self, store: SqlStore, tokens: Tokens | None = None) -> None:
         self.store: SqlStore = store
         self.plan: CollectionPlan = store.plan
         self.tokens: Tokens | None = tokens
-        self._most, self._waiting = most_waiting, 0
-        self._queue: asyncio.Queue[tuple[list[Report], asyncio.Future[list[Answer]]]]
-        self._queue = asyncio.Queue()
+        self._waiting = 0
+        self._queue: asyncio.Queue[tuple[list[Report], Answers]] = asyncio.Queue()
         self._thread = ThreadPoolExecutor(1, "store")  # the only one that uses the store
         self.registry: Any = prometheus.CollectorRegistry()
-        count = prometheus.Counter
-        add = {"registry": self.registry}
-        self.counted: Any = count("privest_reports", "Reports by answer", ["answer"], **add)
-        self.refused: Any = count("privest_refused", "Requests by status", ["status"], **add)
+        self.counted: Any = prometheus.Counter(
+            "privest_reports", "Reports by answer", ["answer"], registry=self.registry
+        )
+        self.refused: Any = prometheus.Counter(
+            "privest_refused", "Requests by status", ["status"], registry=self.registry
+        )
         self.seconds: Any = prometheus.Histogram(
-            "privest_commit_seconds", "Time of a group commit", **add
+            "privest_commit_seconds", "Time of a group commit", registry=self.registry
         )
         waiting = prometheus.Gauge("privest_waiting", "Reports that wait", registry=self.registry)
         waiting.set_function(lambda: self._waiting)
@@ -183,15 +187,16 @@ class Collector:
         self._showing = asyncio.Lock()
         self._course: list[list[float]] = []  # reports, s.e. and s.e. without privacy
         self._refusals = 0
+        self.watching: int = 0
 
     async def submit(self, reports: list[Report]) -> list[Answer]:
         """The answers to reports, once they are on disk."""
         for report in reports:
             self.plan.require(report)
-        if self._waiting + len(reports) > self._most:
+        if self._waiting + len(reports) > MOST_WAITING:
             raise Problem(429, "the collector is busy", wait=1)
         self._waiting += len(reports)
-        future: asyncio.Future[list[Answer]] = asyncio.get_running_loop().create_future()
+        future: Answers = asyncio.Future()
         self._queue.put_nowait((reports, future))
         # A client that goes away does not take its reports back.
         return await asyncio.shield(future)
@@ -215,6 +220,8 @@ class Collector:
 
     def decoded(self, body: bytes) -> Body:
         """A body, of whatever plan."""
+        if len(body) > MOST_BYTES:
+            raise Problem(413, f"a request has at most {MOST_BYTES} bytes")
         try:
             return DECODER.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -242,14 +249,15 @@ class Collector:
             except Problem as error:  # nobody gets a 2xx
                 for _, future in group:
                     if not future.done():
-                        future.set_exception(Problem(error.status, error.title, error.wait))
+                        future.set_exception(error)
             else:
                 for answer in answers:
                     self.counted.labels(answer.name.lower()).inc()
-                for own, future in group:
-                    found, answers = answers[: len(own)], answers[len(own) :]
+                left = iter(answers)
+                for sent, future in group:
+                    answered = list(islice(left, len(sent)))
                     if not future.done():
-                        future.set_result(found)
+                        future.set_result(answered)
             finally:
                 self._waiting -= size
 
@@ -356,12 +364,19 @@ def make_app(collector: Collector, *sources: Callable[[], Coroutine[Any, Any, No
 
     async def events(request: Request) -> Response:
         async def lines() -> AsyncIterator[str]:
-            with contextlib.suppress(Problem):  # the page connects again
+            collector.watching += 1
+            try:
                 while not await request.is_disconnected():
                     yield f"data: {json.dumps(await collector.state())}\n\n"
                     await asyncio.sleep(1)
+            except Problem:
+                pass  # the page connects again
+            finally:
+                collector.watching -= 1
 
         await collector.state()  # a store that is away is a problem, not half an answer
+        if collector.watching >= MOST_WATCHING:
+            raise Problem(503, "too many watch this page", wait=10)
         return StreamingResponse(lines(), media_type="text/event-stream")
 
     def problem(_: Request, error: Exception) -> Response:
@@ -392,9 +407,8 @@ def make_app(collector: Collector, *sources: Callable[[], Coroutine[Any, Any, No
             for task in tasks:
                 task.cancel()
 
-    handlers: Mapping[Any, Any] = {
-        Problem: problem, HTTPException: problem, PrivestError: problem, Exception: problem,
-    }  # fmt: skip
+    refused = Problem, HTTPException, PrivestError, Exception
+    handlers: Mapping[Any, Any] = dict.fromkeys(refused, problem)
     return Starlette(
         routes=[
             Route("/", _file("live.html")), Route("/live.js", _file("live.js")),
@@ -416,15 +430,14 @@ def _file(name: str) -> Callable[[Request], Any]:
 
 
 async def _body(request: Request) -> bytes:
-    """The body of a request, of at most MOST_BYTES."""
-    parts, size = [], 0
+    """The body of a request; of one that is too large, enough to refuse it."""
+    body = bytearray()
     try:
         async with asyncio.timeout(LONGEST_BODY):
             async for part in request.stream():
-                size += len(part)
-                if size > MOST_BYTES:
-                    raise Problem(413, f"a request has at most {MOST_BYTES} bytes")
-                parts.append(part)
+                body += part
+                if len(body) > MOST_BYTES:
+                    break
     except (TimeoutError, ClientDisconnect):
         raise Problem(408, "the body did not arrive") from None
-    return b"".join(parts)
+    return bytes(body)

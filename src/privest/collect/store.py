@@ -16,15 +16,24 @@ import contextlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from enum import Enum
-from functools import partial
-from itertools import islice, pairwise
+from itertools import groupby, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
-from privest.collect.plan import CollectionPlan, Report, Sums, as_words, from_words, sums_of
+from privest.collect.plan import (
+    CollectionPlan,
+    Report,
+    Sums,
+    as_words,
+    from_words,
+    in_parts,
+    sums_of,
+)
 from privest.errors import InvalidInput
+from privest.files import owner_only
 from privest.lazy import needed
 
 TABLES = (
@@ -42,6 +51,7 @@ KINDS = {
 }
 ROWS = 1000  # in one statement: SQLite takes 32,766 values, a report has 7
 PAGE = 10_000  # reports that are read at once
+PATIENCE = 30  # seconds until a database that is busy or away is given up
 
 
 class Answer(Enum):
@@ -84,18 +94,17 @@ class SqlStore(Closing):
     known  how many reports came again since it was opened.
     """
 
-    def __init__(
-        self, connect: Callable[[], Any], plan: CollectionPlan, *, address: str, postgres: bool
-    ) -> None:
-        self._connect, self._connection, self._inside = connect, connect(), False
+    def __init__(self, address: str, plan: CollectionPlan) -> None:
         self.plan: CollectionPlan = plan
         self.address: str = address
         self.known: int = 0
-        self._postgres = postgres
+        self._postgres = address.startswith(("postgresql://", "postgres://"))
+        self._connection = self._connect()
+        self._inside = False
         try:
             self._begin()
             for statement in TABLES:
-                self._run(statement.format(**KINDS[postgres]))
+                self._run(statement.format(**KINDS[self._postgres]))
             row = self._run("SELECT hash FROM plan").fetchone()
             if row is None:
                 self._run("INSERT INTO plan VALUES (?, ?)", plan.hash, json.dumps(plan.to_dict()))
@@ -105,6 +114,9 @@ class SqlStore(Closing):
         except BaseException:
             self._connection.close()
             raise
+
+    def _connect(self) -> Any:  # noqa: ANN401 - a connection
+        return _postgres(self.address) if self._postgres else _sqlite(self.address)
 
     def _run(self, statement: str, *values: object) -> Any:  # noqa: ANN401 - a cursor
         if self._postgres:
@@ -135,7 +147,7 @@ class SqlStore(Closing):
             self._begin()
             new: list[Report] = []
             stored: dict[str, bytes] = {}
-            for part in _parts(iter(reports), ROWS):
+            for part in in_parts(reports, ROWS):
                 new += self._insert(part, stored)
             for level, sums in sums_of(self.plan, new).items():
                 row = self._run("SELECT body FROM sums WHERE level = ?", level).fetchone()
@@ -227,32 +239,49 @@ def _answer(report: Report, stored: bytes | None) -> Answer:
 
 def open_store(address: str | Path, plan: CollectionPlan) -> SqlStore:
     """The store in a file of SQLite, or at an address postgresql://…; it is made if it is new."""
-    postgres = str(address).startswith(("postgresql://", "postgres://"))
-    connect = partial(_postgres if postgres else _sqlite, str(address))
-    return SqlStore(connect, plan, address=str(address), postgres=postgres)
+    return SqlStore(str(address), plan)
 
 
 def _postgres(address: str) -> Any:  # noqa: ANN401 - a connection
     psycopg = needed("psycopg", "PostgreSQL needs psycopg", "collect")
     try:
-        found = psycopg.connect(address, autocommit=True)
+        # A database that has gone is noticed, and one that is locked is not waited for long.
+        found = psycopg.connect(
+            address, autocommit=True, connect_timeout=PATIENCE, tcp_user_timeout=1000 * PATIENCE
+        )
         found.execute("SET synchronous_commit = on")  # a report is on disk before it is answered
+        found.execute(f"SET statement_timeout = '{PATIENCE}s'")
     except psycopg.Error as error:  # of an address that is none too
         raise InvalidInput(f"the database does not answer ({type(error).__name__}).") from None
     return found
 
 
+def owner_only_database(
+    address: str, *, timeout: float, check_same_thread: bool = True
+) -> sqlite3.Connection:
+    """A database of SQLite in a file that, if it is new, is its owner's alone, as its journals are.
+
+    A file that is there is not opened here: to close it again would clear SQLite's locks on it.
+    """
+    if address != ":memory:":
+        with contextlib.suppress(FileExistsError), open(address, "x", opener=owner_only):
+            pass
+    return sqlite3.connect(
+        address, isolation_level=None, timeout=timeout, check_same_thread=check_same_thread
+    )
+
+
 def _sqlite(address: str) -> sqlite3.Connection:
     try:
         # One thread at a time uses it: the collector's own.
-        found = sqlite3.connect(address, isolation_level=None, check_same_thread=False, timeout=30)
+        found = owner_only_database(address, check_same_thread=False, timeout=PATIENCE)
         tables = [name for (name,) in found.execute("SELECT name FROM sqlite_master")]
         if tables and "reports" not in tables:
             found.close()
             raise InvalidInput(f"{address} is a database of something else.")
         found.execute("PRAGMA journal_mode = WAL")
         found.execute("PRAGMA synchronous = FULL")
-    except sqlite3.Error as error:
+    except (OSError, sqlite3.Error) as error:
         raise InvalidInput(f"{address} cannot be used as a store ({error}).") from None
     return found
 
@@ -261,7 +290,7 @@ def merge(into: SqlStore, other: SqlStore) -> dict[Answer, int]:
     """Take over the reports of another collector of the same plan; a report counts once."""
     if into.plan.hash != other.plan.hash:
         raise InvalidInput("collectors merge only where their plans are the same.")
-    return Counter(one for part in _parts(other.reports(), ROWS) for one in into.add(part))
+    return Counter(one for part in in_parts(other.reports(), ROWS) for one in into.add(part))
 
 
 def replay(store: SqlStore, tasks: int = 1) -> bool:
@@ -301,19 +330,11 @@ def running_sums(store: SqlStore) -> Iterator[tuple[int, dict[str, Sums]]]:
     `estimate` of them is the course of θ̂_k (`algo:PP_RLS`, phase 2).
     """
     steps: dict[int, dict[str, Sums]] = {}
-    for part in _parts(store.reports(), PAGE):
-        by_step: dict[int, list[Report]] = {}
-        for report in part:
-            by_step.setdefault(report.step, []).append(report)
-        for step, own in by_step.items():
-            found = [steps.get(step, {}), sums_of(store.plan, own)]
-            steps[step] = total(found)
+    by_step = attrgetter("step")
+    for part in in_parts(store.reports(), PAGE):
+        for step, reports in groupby(sorted(part, key=by_step), key=by_step):
+            steps[step] = total([steps.get(step, {}), sums_of(store.plan, reports)])
     until: dict[str, Sums] = {}
     for step in sorted(steps):
         until = total([until, steps[step]])
         yield step, until
-
-
-def _parts(reports: Iterator[Report], size: int) -> Iterator[list[Report]]:
-    while part := list(islice(reports, size)):
-        yield part

@@ -21,6 +21,7 @@ from privest.data.format import STATE_ENCODING, Format
 from privest.data.source import Columns, FileSource
 from privest.errors import InvalidInput
 from privest.lazy import needed
+from privest.reading import HELD_WHOLE, size_text
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -175,6 +176,7 @@ class ParquetSource(FileSource):
         self, columns: tuple[str, ...], text: frozenset[str], size: int
     ) -> Iterator[Columns]:
         with self._opened(text & self._strings) as file:
+            self._require_readable(file, columns, text)
             batches = file.iter_batches(size, columns=list(columns), use_threads=False)
             while True:
                 try:
@@ -187,6 +189,28 @@ class ParquetSource(FileSource):
                     name: (texts if name in text else numbers)(batch[name], self._where(name))
                     for name in columns
                 }
+
+    def _require_readable(
+        self,
+        file: Any,  # noqa: ANN401
+        columns: tuple[str, ...],
+        text: frozenset[str],
+    ) -> None:
+        """Refuse by types and sizes, before a page is unpacked: a dictionary is held whole."""
+        for name in columns:
+            none = arrow().array([], file.schema_arrow.field(name).type)
+            (texts if name in text else numbers)(none, self._where(name))
+        for place in range(len(file.schema)):
+            if (name := file.schema.column(place).name) not in columns:
+                continue
+            for group in range(file.num_row_groups):
+                chunk = file.metadata.row_group(group).column(place)
+                packs_texts = chunk.physical_type == "BYTE_ARRAY"
+                if packs_texts and chunk.total_uncompressed_size > HELD_WHOLE:
+                    raise InvalidInput(
+                        f"{self._where(name)} has more than {size_text(HELD_WHOLE)} of texts in a "
+                        "row group: write smaller row groups, or leave the column out."
+                    )
 
     def _opened(self, text: Collection[str] = ()) -> Any:  # noqa: ANN401
         pa = arrow()

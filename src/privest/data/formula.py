@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from privest.arrays import as_kind
 from privest.data.cells import meant
 from privest.data.features import (
     ARITHMETIC,
@@ -90,12 +91,11 @@ def read_formula(text: object, categories: Mapping[str, Sequence[object]] | None
     >>> found.targets, found.transform, found.features.names
     (('ldl',), 'log', ('intercept', 'age', 'sex=m'))
     """
-    if not isinstance(text, str) or "~" not in text or len(text) > LONGEST:
-        received = f"{len(text)} letters" if isinstance(text, str) else type(text).__name__
-        raise InvalidInput(
-            f'formula: a text such as "ldl ~ age + C(sex)", of at most {LONGEST} letters, is '
-            f"needed; received {received}."
-        )
+    text = as_kind(text, str, 'formula: a text such as "ldl ~ age + C(sex)" is needed')
+    if len(text) > LONGEST:
+        raise InvalidInput(f"formula: at most {LONGEST} letters are read; it has {len(text)}.")
+    if "~" not in text:
+        raise InvalidInput('formula: it has no ~, as in "ldl ~ age + C(sex)".')
     lists = {name: category_list(name, given) for name, given in (categories or {}).items()}
     left, right = _Sides(text, lists).read()
     targets, transform = _targets(left)

@@ -109,7 +109,12 @@ class ArraySource(FrameSource):
     def __init__(self, columns: Mapping[Any, ArrayLike], name: str) -> None:
         self.name = name
         self.columns: tuple[str, ...] = tuple(str(key) for key in columns)
-        self._vectors = [np.asarray(column) for column in columns.values()]
+        try:
+            self._vectors = [np.asarray(column) for column in columns.values()]
+        except ValueError:  # of lists of different lengths
+            raise InvalidInput(
+                f"{name} has a column that holds lists, not one value a row."
+            ) from None
         shapes = {vector.shape for vector in self._vectors}
         if any(isinstance(column, np.ma.MaskedArray) for column in columns.values()):
             raise InvalidInput(f"{name} has a masked array: write NaN where a value is missing.")
@@ -160,6 +165,9 @@ def object_texts(column: Any, where: str) -> Texts:  # noqa: ANN401
         if hasattr(column, "factorize"):
             codes, distinct = column.factorize()
             return Texts.of(list(distinct), codes)
+        if column.dtype.kind in "biuf":
+            values, codes = np.unique(column, return_inverse=True)
+            return Texts.of(values.tolist(), codes)
         return Texts.encode((column.astype(str) if column.dtype.kind == "S" else column).tolist())
     except TypeError:
         raise InvalidInput(f"{where} holds lists or other containers, not texts.") from None

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +17,7 @@ import numpy as np
 from privest.arrays import Array, Index
 from privest.data.arrow import arrow, numbers, parsed
 from privest.data.cells import Texts, composed, is_date, is_value
-from privest.data.format import Format, as_format
+from privest.data.format import STATE_ENCODING, Format, as_format
 from privest.data.lines import encoding_of, opened, require_names
 from privest.data.source import EMBEDDED, OTHERS, SIZE, Source, ending_of, open_source
 from privest.errors import InvalidInput
@@ -27,7 +26,6 @@ from privest.records import Record
 CELLS = 1 << 19  # in a block
 PART = 1 << 18  # bytes
 FIRST = 4096  # rows in which the decimal mark is looked for
-PREVIEW, SHOWN = 6, 60  # rows, and letters of a cell
 UNNAMED = "It has no name. Name it in the first line, if it holds anything."
 TWICE = "Another column has the same name. Rename one of them."
 NOT_UTF8 = (
@@ -46,7 +44,7 @@ BINARY = (b"PK\3\4", b"PAR1", b"\x1f\x8b", b"\xfd7zXZ", b"%PDF")  # beginnings o
 COMMA = re.compile(r"[+-]?\d*,\d+$")  # 1,5 and 1,234: which may have thousands, too
 CLEAR_COMMA = re.compile(r"[+-]?(\d*,(\d{1,2}|\d{4,})|0,\d+|\d{4,},\d+)$")
 POINT = re.compile(r"[+-]?\d*\.\d+$")
-Kind = Literal["number", "yes-no", "text", "date", "empty"]
+Kind = Literal["number", "yes-no", "text", "date", "empty", "unread"]
 MOST = 60  # different values or texts that are kept; more make no list of categories
 LONGEST = 200  # letters of a text that is kept
 MOST_WORDS = 20  # different words that a column of numbers may hold
@@ -86,95 +84,101 @@ class MissingCode(Record):
 
 @dataclass(frozen=True)
 class ColumnLook(Record):
-    """A column of a table, as it was found.
+    """A column of a table, as it was found; "unread": no cell of it was looked at.
 
+    problem    why it cannot be used.
     different  texts or numbers, sorted; None where they are many.
-    whole      all numbers are whole, and none is below 0.
-    codes      suspected to stand for a missing value. problem: why it cannot be used.
+    codes      suspected to stand for a missing value.
     """
 
     name: str
-    kind: Kind
+    problem: str | None = None
+    kind: Kind = "unread"
     missing: int = 0
     different: tuple[str, ...] | None = None
-    whole: bool = False
     codes: tuple[MissingCode, ...] = ()
-    problem: str | None = None
 
 
 @dataclass(frozen=True)
 class TableLook(Record):
-    """How a table is written, and what is in it. It shows private cells: it is for their owner.
+    """How a table is written, and what is in its public columns.
 
+    rows       None: no cell was looked at.
     format     as stated, and as found where the file does not state it.
     notes      for the data owner, in sentences.
-    preview    the first rows, as texts; None where a value is missing.
     """
 
     name: str
-    rows: int
+    rows: int | None
     columns: tuple[ColumnLook, ...]
-    text: bool = False
-    format: Format = field(default_factory=Format)
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
+    format: Format
     sheets: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    preview: tuple[tuple[str | None, ...], ...] = field(default=(), repr=False)
 
 
-def inspect(data: object, format: Format | Mapping[str, Any] | None = None) -> TableLook:
-    """The columns of a table and what is suspicious in them: of a file, a frame or a mapping.
+def inspect(
+    data: object,
+    format: Format | Mapping[str, Any] | None = None,
+    *,
+    public: Collection[str] = (),
+) -> TableLook:
+    """The columns of a table and what is suspicious in the public ones, whose names are stated.
 
-    Encoding, separator and decimal mark of a text file are found where `format` does not state
-    them, the mark only where it is clear. Memory: a few blocks.
+    A plan is public: nothing in it may come from a private column. So of a column that is not
+    stated as public nothing but its name is looked at.
 
-    >>> found = inspect({"age": [50, 61, 999, 47], "sex": ["m", "f", "f", None]})
+    data    a file, a frame or a mapping. Encoding, separator and decimal mark of a text file are
+            found where `format` does not state them, the mark only where it is clear.
+    public  names of columns that may be published.
+
+    Memory: a few blocks.
+
+    >>> table = {"age": [50, 61, 999, 47], "sex": ["m", "f", "f", None], "ldl": [3.1, 2.2, 4, 3]}
+    >>> found = inspect(table, public=["age", "sex"])
     >>> [(column.name, column.kind, column.missing) for column in found.columns]
-    [('age', 'number', 0), ('sex', 'text', 1)]
+    [('age', 'number', 0), ('sex', 'text', 1), ('ldl', 'unread', 0)]
     """
-    source, notes = _opened(data, as_format(format))
+    stated, wanted = as_format(format), frozenset(map(composed, public))
+    try:
+        return _inspected(data, stated, wanted)
+    except InvalidInput as error:
+        if stated.encoding is not None or STATE_ENCODING not in str(error):
+            raise
+    look = _inspected(data, replace(stated, encoding="cp1252"), wanted)
+    return replace(look, notes=(NOT_UTF8, *look.notes))
+
+
+def _inspected(data: object, stated: Format, public: frozenset[str]) -> TableLook:
+    source, notes = _opened(data, stated, public)
     if not source.certain:
         require_names(source.columns, source.name)
-    problems = _problems(source)
-    names = [name for name, problem in zip(source.columns, problems) if problem is None]
+    source.require(sorted(public.difference(map(composed, source.columns))))
+    problems = _problems(source, public)
+    names = _readable(source, problems, public)
     counts = {name: ColumnCounts(name, source.format, _holds_texts(source, name)) for name in names}
-    preview: list[tuple[str | None, ...]] = []
     for block in _blocks(source, names):
-        preview = preview or _first_rows(block, source.columns)
         for name, column in block.items():
             counts[name].add(column)
-    rows = counts[names[0]].rows
-    columns = tuple(
-        counts[name].found() if problem is None else ColumnLook(name, "empty", problem=problem)
-        for name, problem in zip(source.columns, problems)
-    )
-    form, text = source.format, source.separator is not None
+    columns = [ColumnLook(*one) for one in zip(source.columns, problems)]
+    columns = [counts[one.name].found() if one.name in counts else one for one in columns]
+    rows = counts[names[0]].rows if names else None
     return TableLook(
-        source.name, rows, columns, text, form, source.separator,
-        (form.encoding or "utf-8") if text else None, (form.decimal or ".") if text else None,
-        source.sheets, (*notes, *_notes(source, rows)), tuple(preview),
+        source.name, rows, tuple(columns), source.format, source.sheets,
+        (*notes, *_notes(source, rows)),
     )  # fmt: skip
 
 
 # --- format ---------------------------------------------------------------------------------------
 
 
-def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
+def _opened(data: object, stated: Format, public: Collection[str]) -> tuple[Source, list[str]]:
     """The table, and notes on it; its format as found."""
-    notes, path, form = [], _text_file(data), stated
-    if path is not None and stated.encoding is None:
-        encoding = _found_encoding(path)
-        if encoding != "utf-8":
-            form = replace(form, encoding=encoding)
-        if not encoding.startswith("utf"):
-            notes.append(NOT_UTF8)
-    source = open_source(data, form)
+    _require_text(data, stated)
+    source, form, notes = open_source(data, stated), stated, list[str]()
     if source.separator is None:
         return source, notes
     if form.decimal is None:
-        decimal = _found_decimal(_first_texts(source))
+        decimal = _found_decimal(_first_texts(source, public))
         if decimal is None:
             notes.append(COMMAS)
         form = replace(form, decimal="," if decimal == "," else None, separator=None)
@@ -183,44 +187,25 @@ def _opened(data: object, stated: Format) -> tuple[Source, list[str]]:
     return (source if form == source.format else open_source(data, form)), notes
 
 
-def _text_file(data: object) -> Path | None:
-    """The path, if it is that of a text file."""
-    if not isinstance(data, str | os.PathLike) or data == EMBEDDED:
-        return None
-    path = Path(os.fsdecode(data))
-    ending = ending_of(path.name)
-    return None if ending is None or ending in OTHERS or not path.is_file() else path
-
-
-def _found_encoding(path: Path) -> str:
-    """By its mark; else UTF-8 where all of it is that; else cp1252."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with opened(path, path.name) as file:
-        part = file.read(PART)
-        marked = encoding_of(part)
-        if marked != "utf-8":
-            return marked
-        if b"\0" in part or part.startswith(BINARY):
-            raise InvalidInput(
-                f"{path.name} is not a text table but binary data. Give it the ending of its kind "
-                "(.xlsx, .parquet, .csv.gz), or save the table as .csv; if it is UTF-16, state the "
-                "`encoding`."
-            )
-        try:
-            while part:
-                decoder.decode(part)
-                part = file.read(PART)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return "cp1252"
-    return "utf-8"
-
-
-def _first_texts(source: Source) -> Iterator[list[str]]:
-    names = [name for name, problem in zip(source.columns, _names(source)) if problem is None]
-    if not names:
+def _require_text(data: object, stated: Format) -> None:
+    """Refuse the beginning of another kind of file under the name of a text file."""
+    if not isinstance(data, str | os.PathLike) or data == EMBEDDED or stated.encoding is not None:
         return
-    with closing(_blocks(source, names)) as blocks:
+    path = Path(os.fsdecode(data))
+    if ending_of(path.name) in (None, *OTHERS) or not path.is_file():
+        return
+    with opened(path, path.name) as file:
+        start = file.read(PART)
+    if encoding_of(start) == "utf-8" and (b"\0" in start or start.startswith(BINARY)):
+        raise InvalidInput(
+            f"{path.name} is not a text table but binary data. Give it the ending of its kind "
+            "(.xlsx, .parquet, .csv.gz), or save the table as .csv; if it is UTF-16, state the "
+            "`encoding`."
+        )
+
+
+def _first_texts(source: Source, public: Collection[str]) -> Iterator[list[str]]:
+    with closing(_blocks(source, _readable(source, _names(source), public))) as blocks:
         block = next(blocks, {})
     for column in block.values():
         yield [text for text in column[:FIRST].tolist() if text is not None]
@@ -248,17 +233,23 @@ def _names(source: Source) -> list[str | None]:
     return [UNNAMED if not name else TWICE if count[name] > 1 else None for name in names]
 
 
-def _problems(source: Source) -> list[str | None]:
+def _readable(source: Source, problems: Sequence[str | None], public: Collection[str]) -> list[str]:
+    """The public columns without a problem: no cell of another one is read."""
+    named = zip(source.columns, problems)
+    return [name for name, problem in named if problem is None and composed(name) in public]
+
+
+def _problems(source: Source, public: Collection[str]) -> list[str | None]:
     found = _names(source)
     if all(found):
         raise InvalidInput(
             f"{source.name} has no column that can be used: each needs a name of its own."
         )
     if source.certain:  # columns with types, some of which no text can be made of
-        both = zip(source.columns, found)
-        found = [problem or _refusal(source, name, text=True) for name, problem in both]
-        if all(found):
-            raise InvalidInput(f"{source.name} has no column that can be read: {found[0]}")
+        refused = {
+            name: _refusal(source, name, text=True) for name in _readable(source, found, public)
+        }
+        found = [problem or refused.get(name) for name, problem in zip(source.columns, found)]
     return found
 
 
@@ -276,23 +267,16 @@ def _refusal(source: Source, name: str, *, text: bool) -> str | None:
 
 
 def _blocks(source: Source, names: Sequence[str]) -> Generator[dict[str, Texts]]:
-    """All cells as texts, in blocks of about CELLS."""
+    """All cells of these columns as texts, in blocks of about CELLS."""
+    if not names:
+        return
     size = max(1, min(SIZE, CELLS // len(names)))
     for block in source.blocks(names, text=names, size=size):
         yield {name: column for name, column in block.items() if isinstance(column, Texts)}
 
 
-def _first_rows(block: Mapping[str, Texts], names: Sequence[str]) -> list[tuple[str | None, ...]]:
-    rows = min(PREVIEW, len(next(iter(block.values()))))
-    columns = [block[name][:rows].tolist() if name in block else [None] * rows for name in names]
-    return [
-        tuple(cell[: SHOWN - 1] + "…" if cell and len(cell) > SHOWN else cell for cell in row)
-        for row in zip(*columns)
-    ]
-
-
-def _notes(source: Source, rows: int) -> Iterator[str]:
-    if not rows:
+def _notes(source: Source, rows: int | None) -> Iterator[str]:
+    if rows == 0:
         yield "There are no rows below the column names."
     if len(source.columns) == 1 and not source.certain:
         yield ONE_COLUMN
@@ -310,7 +294,6 @@ def _notes(source: Source, rows: int) -> Iterator[str]:
 class ColumnCounts:
     """Counts of a column over its blocks; `texts`: no cell is a number."""
 
-    whole: bool
     dates: bool
     many_words: bool
     name: str
@@ -322,7 +305,7 @@ class ColumnCounts:
     def __init__(self, name: str, form: Format, texts: bool = False) -> None:
         self.name, self._form, self._texts = name, form, texts
         self.rows = self.missing = self.numbers = 0
-        self.whole = self.dates = True
+        self.dates = True
         self.values: dict[float, tuple[int, str]] = {}  # rows and spelling; of many, at the ends
         self.words: dict[str, int] = {}
         self.many_values = self.many_words = False
@@ -354,8 +337,6 @@ class ColumnCounts:
         """Different values; of many, those at the ends."""
         own = values[places]
         self.numbers += int(rows[places].sum())
-        finite = own[np.isfinite(own)]
-        self.whole = self.whole and bool((finite >= 0).all() and (finite == np.rint(finite)).all())
         half = MOST // 2
         if len(own) > MOST:
             self.many_values = True
@@ -375,10 +356,8 @@ class ColumnCounts:
         different = written if number else [*written, *sorted(self.words)]
         many = self.many_values or (self.many_words and not number) or len(different) > MOST
         codes = [*(_number_codes(self.values) if number else ()), *self._word_codes(number)]
-        return ColumnLook(
-            self.name, kind, self.missing, None if many else tuple(different),
-            whole=number and self.whole, codes=tuple(codes),
-        )  # fmt: skip
+        few = None if many else tuple(different)
+        return ColumnLook(self.name, None, kind, self.missing, few, tuple(codes))
 
     def _kind(self) -> Kind:
         there = self.rows - self.missing

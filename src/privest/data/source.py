@@ -19,6 +19,7 @@ from privest.arrays import AnyArray, Array
 from privest.data.cells import Texts, absent_columns, composed
 from privest.data.format import Format, as_format
 from privest.errors import InvalidInput
+from privest.reading import LONGEST_TEXT
 
 Columns: TypeAlias = dict[str, AnyArray | Texts]
 
@@ -174,6 +175,10 @@ def open_source(data: object, format: Format | Mapping[str, Any] | None = None) 
             raise InvalidInput(f"{data.name} is open already, and its format is stated there.")
         return data
     found = _opened(data, stated)
+    if any(len(name) > LONGEST_TEXT for name in found.columns):
+        raise InvalidInput(
+            f"{found.name}: the name of a column has more than {LONGEST_TEXT} letters."
+        )
     found.format = stated
     found.require(stated.coded_columns)
     return found
@@ -225,7 +230,7 @@ def _opened(data: object, form: Format) -> Source:
             return found
     raise InvalidInput(
         "data must be a path, a pandas, polars or Dask DataFrame (not a LazyFrame), a mapping of "
-        f"names to vectors, or a privest.data.Table; received {type(data).__name__}."
+        f"names to vectors, or a table of privest.data; received {type(data).__name__}."
     )
 
 

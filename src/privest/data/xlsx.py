@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -25,6 +27,10 @@ ROWS = 8192  # in a chunk; each cell is a Python object on its way
 MOST_ROWS = 1 << 20  # of a sheet, by the format; a damaged file may claim others
 LARGEST = 1 << 31  # bytes of a sheet: a million rows of 50 columns
 SHEETS = "xl/worksheets/"  # the parts that are read row by row; all others are held whole
+PART = 1 << 18  # bytes
+LONGEST_ROW = 1 << 24  # bytes of XML: 100 times what Excel's 16,384 columns of numbers take
+LONGEST_CELL = 32_767  # letters, Excel's own limit
+ROW = re.compile(rb"<(?:\w+:)?row[\s/>]")
 
 Row = tuple[Any, ...]
 
@@ -104,6 +110,11 @@ class WorkbookSource(FileSource):
                 return
             if count == MOST_ROWS:
                 raise self._damaged("an .xlsx workbook")
+            if any(isinstance(cell, str) and len(cell) > LONGEST_CELL for cell in row):
+                raise InvalidInput(
+                    f"{self.name}: a cell has more than {LONGEST_CELL:,} letters, the most that "
+                    "Excel allows: shorten it."
+                )
             if any(cell is not None and cell != "" for cell in row):
                 yield row
 
@@ -119,17 +130,30 @@ class WorkbookSource(FileSource):
 
     def _require_size(self) -> None:
         """Refuse a workbook too large to read, by the sizes in its archive."""
-        try:
-            with ZipFile(self.path) as parts:
-                sizes = {part.filename: part.file_size for part in parts.infolist()}
-        except (BadZipFile, OSError, ValueError, NotImplementedError):
-            raise self._damaged("an .xlsx workbook") from None
-        held = sum(size for name, size in sizes.items() if not name.startswith(SHEETS))
-        if held > HELD_WHOLE or max(sizes.values(), default=0) > LARGEST:
-            raise InvalidInput(
-                f"{self.name}: a sheet, or its texts and styles, are too large for a workbook: "
-                "save the table as .csv or .parquet."
-            )
+        with self._asked(lambda: ZipFile(self.path)) as parts:
+            sizes = {part.filename: part.file_size for part in parts.infolist()}
+            sheets = [name for name in sizes if name.startswith(SHEETS)]
+            held = sum(size for name, size in sizes.items() if name not in sheets)
+            if held > HELD_WHOLE or max(sizes.values(), default=0) > LARGEST:
+                raise self._too_large("a sheet, or its texts and styles, are too large")
+            for name in sheets:
+                self._asked(partial(self._require_rows, parts, name))
+
+    def _require_rows(self, parts: ZipFile, name: str) -> None:
+        """Refuse a row that is too long to be held at once."""
+        before, since = b"", 0
+        with parts.open(name) as sheet:
+            while data := sheet.read(PART):
+                since = 0 if ROW.search(data) else since + len(data)
+                # A section or an entity (<!) may be longer than it looks.
+                if since > LONGEST_ROW or b"<!" in before + data:
+                    raise self._too_large("a row is too long")
+                before = data[-1:]
+
+    def _too_large(self, what: str) -> InvalidInput:
+        return InvalidInput(
+            f"{self.name}: {what} for a workbook: save the table as .csv or .parquet."
+        )
 
 
 def silence_openpyxl() -> None:

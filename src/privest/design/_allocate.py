@@ -95,7 +95,8 @@ def _least_value(
 ) -> Allocation:
     task = visible(task_of(model, asked, limits))
     task = task.in_units(most / float(task.problem.cost.sum()))
-    problem, scaled = task.problem, task.criterion
+    problem = task.problem
+    scaled = task.criterion
     if problem.most_budget <= most and problem.person is None:
         value = scaled.value(problem.information(problem.cap))
         if not np.isfinite(value):
@@ -155,7 +156,8 @@ def _least_total(
     if top is not None:
         return _at_the_caps(task, top, wanted)
     task = task.in_units(_equal_level(task, wanted))
-    problem, scaled = task.problem, task.criterion
+    problem = task.problem
+    scaled = task.criterion
 
     def attempt(strict: float, part: float) -> Allocation:
         point = solve_target(problem, scaled, wanted, strict, part)
@@ -171,7 +173,9 @@ def _least_largest(
     """The least max_k c_k s_k for an accuracy: a monotone root, exact."""
     task = visible(task_of(model, asked, limits))
     wanted -= task.criterion.offset
-    problem, scaled, each = task.problem, task.criterion, limits.cost
+    problem = task.problem
+    scaled = task.criterion
+    each = limits.cost
     if problem.atom is not None:  # of a group its dearest measurement
         each = np.zeros(problem.atoms)
         np.maximum.at(each, problem.atom, limits.cost)
@@ -187,7 +191,9 @@ def _least_largest(
         t = root_of(value, wanted, scaled.logarithm)
     else:  # beyond the largest cap the value is flat, and no root
         top = float((each * problem.cap).max())
-        wanted, low, t = max(wanted, value(top)), 0.0, top
+        wanted = max(wanted, value(top))
+        low = 0.0
+        t = top
         while low < (middle := (low + t) / 2) < t:
             low, t = (low, middle) if value(middle) <= wanted else (middle, t)
     found = levels(t)
@@ -260,7 +266,9 @@ def visible(task: Task) -> Task:
 def refuse(task: Task, target: float, nearest: float) -> None:
     """Raise InfeasibleTarget: below the classical bound, below what the limits allow, or hidden."""
     task = task.whole or task
-    problem, criterion, asked = task.problem, task.criterion, task.asked.words
+    problem = task.problem
+    criterion = task.criterion
+    asked = task.asked.words
     free = replace(problem, cap=np.full(problem.atoms, np.inf), person=None)
     classical = limit_value(free, criterion)
     numbers = [task.asked.amount(x + criterion.offset) for x in (target, nearest, classical)]
@@ -270,7 +278,7 @@ def refuse(task: Task, target: float, nearest: float) -> None:
         raise InfeasibleTarget(
             f"No levels within the limits show all of the parameters: {asked} cannot be reached at "
             "all. Raise the cap (or the limit of a person) of some measurement that shows them; "
-            "`bounds.identifiability` says which.",
+            "`privest.identifiability` says which.",
             "hidden",
             np.inf,
         )
@@ -299,7 +307,8 @@ def _require_feasible(task: Task, target: float, limit: float) -> None:
 
 def _equal_level(task: Task, target: float) -> float:
     """The equal level (within caps) that reaches the target: the unit to count in."""
-    problem, scaled = task.problem, task.criterion
+    problem = task.problem
+    scaled = task.criterion
     _require_feasible(task, target, limit_value(problem, scaled))
 
     def value(t: float) -> float:
@@ -313,7 +322,9 @@ def _equal_level(task: Task, target: float) -> float:
 
 def _require_persons(task: Task, target: float) -> None:
     """With persons' limits the best that they allow is itself a design, without a budget."""
-    criterion, reached, floor = task.criterion, np.inf, -np.inf
+    criterion = task.criterion
+    reached = np.inf
+    floor = -np.inf
     for spare in (2.0, 1.0):  # not tight: the limits of the persons are; or just tight
         whole = spare * task.problem.most_budget
         problem = task.problem.in_units(whole / float(task.problem.cost.sum()))
@@ -425,7 +436,8 @@ def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Arra
             "the target is so near to the best that the limits allow that no levels for it were "
             "found. Ask for a little more than that."
         )
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     for _ in range(60):
         middle = (low + high) / 2
         met = _meets(problem, criterion, target, levels + middle * (far - levels))
@@ -434,7 +446,8 @@ def _brought_to(problem: Problem, criterion: Scaled, target: float, levels: Arra
 
 
 def _at_the_caps(task: Task, top: Array, target: float) -> Allocation:
-    problem, scaled = task.problem, task.criterion
+    problem = task.problem
+    scaled = task.criterion
     easier = target + 10 * ROUNDING * (1.0 if scaled.logarithm else abs(target))
     witness = scaled.witness(problem.information(top))
     floor = min(target_floor(problem, witness, easier).floor, problem.spent(top))
@@ -450,7 +463,8 @@ def root_of(value: Callable[[float], float], target: float, logarithm: bool) -> 
             return 1e3
         return found - target if logarithm else float(np.log(found / target))
 
-    low, high = -1.0, 1.0
+    low = -1.0
+    high = 1.0
     while excess(high) > 0 and high < 700:
         low, high = high, high + 2.0 * (high - low)
     while excess(low) <= 0 and low > -700:
@@ -466,20 +480,23 @@ def root_of(value: Callable[[float], float], target: float, logarithm: bool) -> 
 def _answer(
     task: Task, levels: Array, direction: Direction, asked: float, proof: Proof, point: Point
 ) -> Allocation:
-    problem, criterion = task.problem, task.criterion
-    value, spent, floor = (
-        criterion.value(problem.information(levels)), problem.spent(levels), proof.floor
-    )  # fmt: skip
+    problem = task.problem
+    criterion = task.criterion
+    value = criterion.value(problem.information(levels))
+    spent = problem.spent(levels)
+    floor = proof.floor
     if direction == "budget":
         gap = relative_gap(criterion, value, floor)
         even = problem.within(np.ones(problem.atoms), asked)
         equal = criterion.value(problem.information(even)) + criterion.offset
-        floor, limit = floor + criterion.offset, asked
+        floor = floor + criterion.offset
+        limit = asked
         spent = min(spent, asked)
     else:
         gap = (spent - floor) / spent if spent > 0 else 0.0
         equal = _equal_spent(problem, criterion, value)
-        asked, limit = asked + criterion.offset, np.inf
+        asked = asked + criterion.offset
+        limit = np.inf
     if gap < -1e-7:
         raise NumericalFailure(
             f"the floor came out {-gap:.1e} above the value that was reached: rounding has eaten "
@@ -531,14 +548,17 @@ def optimality_gap(
         else target_of(target, criterion, weight, names)
     )  # fmt: skip
     task = task_of(model, asked, limits)
-    problem, scaled, offset = task.problem, task.criterion, task.criterion.offset
+    problem = task.problem
+    scaled = task.criterion
+    offset = task.criterion.offset
     matrix = level_for(level, model)
     levels = matrix.diagonal()
     require_scales(levels, "the level")
     inverse = Inverse.of_triangle(
         private_root(problem.rows, matrix, model.inverse_information).triangle
     )
-    value, witness = scaled.value_of(inverse), scaled.witness_of(inverse)
+    value = scaled.value_of(inverse)
+    witness = scaled.witness_of(inverse)
     spent = float(limits.cost @ levels)
     if target is None:
         most = as_scale(spent if budget is None else budget, "the budget")

@@ -61,6 +61,7 @@ class Allocation(Record):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.direction != "largest" and not self.gap <= PRICED:
             object.__setattr__(self, "price", np.nan)
 
@@ -104,7 +105,8 @@ class Allocation(Record):
 
 
 def _result(found: Allocation) -> str:
-    words, amount = found._criterion.words, found._criterion.amount
+    words = found._criterion.words
+    amount = found._criterion.amount
     reached = f"{amount(found.value):.6g}"
     if found.direction == "budget":
         return (
@@ -138,7 +140,8 @@ def _proof(found: Allocation) -> str:
     budget = found.direction == "budget"
     size = "in log det" if found.criterion == "D" and budget else "of it"
     floor = found._criterion.amount(found.floor) if budget else found.floor
-    what, steps = "value" if budget else "privacy loss", f"{found.method}, {found.iterations} steps"
+    what = "value" if budget else "privacy loss"
+    steps = f"{found.method}, {found.iterations} steps"
     sure = f"Proved: no levels within the limits have a {what} below {floor:.6g}"
     if found.certified:
         return f"{sure} (gap {found.gap:.1e} {size}; {steps})."

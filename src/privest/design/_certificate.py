@@ -85,7 +85,8 @@ def levels_at(problem: Problem, q: Array, prices: Array) -> Array:
 
 def _group_levels(problem: Problem, q: Array, prices: Array) -> Array:
     """Newton on A(s)^-½, which is nearly linear, A(s) = Σ q/(1 + vs)²; in brackets."""
-    v, cap = problem.variance, problem.cap
+    v = problem.variance
+    cap = problem.cap
 
     def worth(s: Array) -> tuple[Array, Array]:
         each = 1.0 / (1.0 + v * problem.per_measurement(s))
@@ -99,12 +100,14 @@ def _group_levels(problem: Problem, q: Array, prices: Array) -> Array:
     s = np.zeros(problem.atoms)
     inside = (at_zero > prices) & (at_cap < prices)
     s[(at_zero > prices) & ~inside] = cap[(at_zero > prices) & ~inside]
-    low, high = np.zeros(problem.atoms), np.where(inside, cap, 0.0)
+    low = np.zeros(problem.atoms)
+    high = np.where(inside, cap, 0.0)
     trial = np.zeros(problem.atoms)
     for _ in range(ROUNDS):
         first, second = worth(trial)
         more = first > prices
-        low, high = np.where(more, trial, low), np.where(more, high, trial)
+        low = np.where(more, trial, low)
+        high = np.where(more, high, trial)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = trial + 2.0 * first * (np.sqrt(first / prices) - 1.0) / second
         outside = ~((step > low) & (step < high))
@@ -170,7 +173,8 @@ def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
     """ν_P ≥ 0 that keep every person within the limit if the budget costs `price`, by bisection."""
     if problem.person is None:
         return None
-    share, limit = problem.share, problem.most
+    share = problem.share
+    limit = problem.most
 
     def used(extra: Array) -> Array:
         levels = levels_at(problem, q, price * problem.cost + extra[problem.person] * share)
@@ -182,7 +186,8 @@ def person_prices(problem: Problem, q: Array, price: float) -> Array | None:
         return none
     top = np.zeros(len(limit))
     np.maximum.at(top, problem.person, problem.per_atom(q) / share)
-    low, high = none, np.where(over, top, 0.0)
+    low = none
+    high = np.where(over, top, 0.0)
     for _ in range(ROUNDS):
         # Geometric means settle the size first; low starts from 0.
         trial = np.where(low > 0, np.sqrt(low * high), high * 1e-8)
@@ -208,7 +213,9 @@ def budget_prices(problem: Problem, q: Array, budget: float) -> Prices:
     free = Prices(0.0, person_prices(problem, q, 0.0))
     top = _highest_price(problem, q)
     if top > 0 and not problem.exact and problem.person is None:
-        low, high = np.log(top) - SPAN, np.log(top) + 1e-10  # above what exp and log round
+        # above what exp and log round
+        low = np.log(top) - SPAN
+        high = np.log(top) + 1e-10
         if excess(low) <= 0:
             return free
         return Prices(float(np.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-15))))
@@ -235,18 +242,25 @@ def _best_price(problem: Problem, q: Array, bound: Callable[[Prices], float]) ->
         return bound(prices), prices
 
     part = (np.sqrt(5.0) - 1.0) / 2.0
-    low, high = np.log(top) - SPAN, np.log(top)
+    low = np.log(top) - SPAN
+    high = np.log(top)
     best = at(high)  # always finite
-    left, right = high - part * SPAN, low + part * SPAN
-    at_left, at_right = at(left), at(right)
+    left = high - part * SPAN
+    right = low + part * SPAN
+    at_left = at(left)
+    at_right = at(right)
     while high - low > CLOSE:
         best = min(best, at_left, at_right, key=lambda found: found[0])
         if at_left[0] < at_right[0]:
-            high, right, at_right = right, left, at_left
+            high = right
+            right = left
+            at_right = at_left
             left = high - part * (high - low)
             at_left = at(left)
         else:  # also where both are infinite: too cheap
-            low, left, at_left = left, right, at_right
+            low = left
+            left = right
+            at_left = at_right
             right = low + part * (high - low)
             at_right = at(right)
     return best[1]
@@ -280,7 +294,8 @@ def target_floor(
 ) -> Proof:
     if witness is None:
         return Proof(0.0)
-    q, needed = problem.squares(witness.factor), witness.needed(target)
+    q = problem.squares(witness.factor)
+    needed = witness.needed(target)
     prices = lifted(problem, q, target_prices(problem, q, needed) if prices is None else prices)
     return Proof(max(0.0, least_cost(problem, q, needed, prices)), witness, prices)
 

@@ -120,7 +120,8 @@ class Features:
         return len(self.mix) + len(self.scale)
 
     def of_rows(self, rows: Array, out: Array) -> None:
-        columns, (a, k) = np.ascontiguousarray(rows.T), self.mix.shape
+        columns = np.ascontiguousarray(rows.T)
+        a, k = self.mix.shape
         np.matmul(self.mix, columns[self.first[:k]] * columns[self.second[:k]], out=out[:a])
         for i in range(int(self.first[k:].max(initial=-1)) + 1):  # w_i with all that follow it
             stop = a + len(columns) - 1 - i
@@ -129,7 +130,8 @@ class Features:
 
     def of_sum(self, total: Array) -> Array:
         """(c,): the sum of the features of many rows, from Σ wwᵀ."""
-        products, k = total[self.first, self.second], self.mix.shape[1]
+        products = total[self.first, self.second]
+        k = self.mix.shape[1]
         return np.concatenate([self.mix @ products[:k], self.scale * products[k:]])
 
     def form(self, z: Array) -> Array:
@@ -146,7 +148,8 @@ def square_features(weights: Array, n: int, lead: Array) -> Features:
     r = len(weights)
     first, second = np.triu_indices(n, 1)
     chosen = first < r
-    first, second = first[chosen], second[chosen]
+    first = first[chosen]
+    second = second[chosen]
     padded = np.concatenate([weights, np.zeros(n - r)])
     every = np.arange(n)
     return Features(
@@ -210,11 +213,13 @@ class Scaled(ABC):
 
 def _single(value: float, basis: Array, omega: Array, bend: Array, dual: float) -> Local:
     """One g with ∇g = Σ ω_i w_iw_iᵀ and the curvature of weights `bend`, less its own direction."""
-    r, n = len(omega), len(basis)
+    r = len(omega)
+    n = len(basis)
     along = np.sqrt(bend / bend.sum())
     inner = (np.eye(r) - np.outer(along, along)) * np.sqrt(bend) if r > 1 else np.zeros((0, r))
     lead = np.zeros((1 + len(inner), n))
-    lead[0, :r], lead[1:, :r] = -omega, inner
+    lead[0, :r] = -omega
+    lead[1:, :r] = inner
     pull = np.diag(np.concatenate([dual * omega, np.zeros(n - r)]))
     return Local(np.array([value]), basis, pull, square_features(bend, n, lead))
 
@@ -284,8 +289,10 @@ class Variances(Scaled):
         """One direction each: g_j has the features √(2 w_jω_j)·(u_jᵀw)(qᵀw), q ⟂ u_j."""
         n, J = half.shape
         products = np.triu_indices(n)
-        values, pull = 1.0 / np.sum(half**2, axis=0), np.zeros((n, n))
-        gradients, curvature = [], []
+        values = 1.0 / np.sum(half**2, axis=0)
+        pull = np.zeros((n, n))
+        gradients = []
+        curvature = []
         for j in range(J):
             turn = np.linalg.qr(half[:, [j]], mode="complete")[0]
             unit = turn[:, 0] * np.sqrt(values[j])
@@ -293,12 +300,7 @@ class Variances(Scaled):
             gradients.append(-_of_products(np.outer(unit, unit), products))
             bent = np.sqrt(2.0 * duals[j]) * unit
             curvature += [_of_products(np.outer(bent, q), products) for q in turn.T[1:]]
-        root = np.array(curvature).reshape(-1, len(products[0]))
-        if len(root) > root.shape[1]:  # one quadratic form of the products for all of them
-            sizes, vectors = np.linalg.eigh(root.T @ root)
-            kept = sizes > 1e-16 * sizes[-1]
-            root = (vectors[:, kept] * np.sqrt(sizes[kept])).T
-        mix = np.concatenate([np.array(gradients), root])
+        mix = np.array([*gradients, *curvature])
         return Local(values, back, pull, Features(*products, mix, np.zeros(0)))
 
     def within(self, basis: Array) -> Variances:
@@ -334,7 +336,8 @@ class LogDet(Scaled):
         return np.exp([size / len(M) + 2.0 * np.log(np.diagonal(lower)).mean()])
 
     def near(self, M: Array, duals: Array, size: float) -> Local:
-        n, value = len(M), float(self.gains(M, size)[0])
+        n = len(M)
+        value = float(self.gains(M, size)[0])
         back = _forward(np.linalg.cholesky(M), np.eye(n)).T
         each = np.full(n, value / n)
         return _single(value, back, each, float(duals[0]) * each, float(duals[0]))

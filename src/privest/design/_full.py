@@ -59,8 +59,10 @@ class Tangent:
 
     @classmethod
     def of(cls, rows: Array, covariance: PSD, weights: Array, shown: Array) -> Tangent:
-        fitted, spread = rows @ weights, times(covariance, shown)
-        longest, magnitude = 1, covariance
+        fitted = rows @ weights
+        spread = times(covariance, shown)
+        longest = 1
+        magnitude = covariance
         if isinstance(covariance, Blocks):
             longest = max(covariance.sizes)
             magnitude = Blocks([np.abs(part) for part in covariance.matrices])
@@ -74,7 +76,8 @@ class Tangent:
 
         (E+δ)(E+δ)ᵀ ≤ (1+a)EEᵀ + (1+1/a)δδᵀ and δδᵀ ≤ diag(|δ_k| Σ|δ_j|), for any a > 0.
         """
-        largest, extra = 0.0, np.zeros(len(prices))
+        largest = 0.0
+        extra = np.zeros(len(prices))
         for part in blocks:
             active = part[self.residual[part].any(axis=1)]
             extra[part] = self.doubt[part] * self.doubt[part].sum()
@@ -146,7 +149,9 @@ class FullProblem:
         """(witness, r, ν) with <ZZᵀ, PI(S)> ≤ r + ν Σ c_kS_kk for every S within the limits."""
         if found.witness is None:
             return
-        prices, limits, up = found.prices, self.limits, 1.0 + rounding(len(self.rows))
+        prices = found.prices
+        limits = self.limits
+        up = 1.0 + rounding(len(self.rows))
         weights = np.linalg.solve(self.triangle, found.witness.factor)
         tangent = Tangent.of(self.model.matrix, self.sigma, weights, found.shown)
         level = float(np.median(prices.of(limits) / limits.cost))
@@ -161,13 +166,10 @@ class FullProblem:
 
 
 def times(matrix: PSD, right: Array) -> Array:
-    """Σ X for X (m, k), in the structure of Σ."""
-    if not isinstance(matrix, Blocks):
-        return matrix.diagonal()[:, None] * right
-    result = np.zeros(right.shape)
-    for rows, stack in matrix.groups:
-        result[rows] = stack @ right[rows]
-    return result
+    """Σ X for X (m, k)."""
+    if isinstance(matrix, Blocks):
+        return matrix.dense() @ right
+    return matrix.diagonal()[:, None] * right
 
 
 def joint_level(factor: Array) -> PSD:
@@ -208,13 +210,16 @@ def full_problem(
         model.matrix[shown], Gaussian(cov=covariance), names=model.names, accuracy=model.accuracy
     )
     require_seen(small)
-    blocks, whose, most = [np.arange(len(shown))], None, None
+    blocks = [np.arange(len(shown))]
+    whose = None
+    most = None
     if given.person is not None:
         labels = given.person[shown]
         if shape == "persons":
             blocks = [np.flatnonzero(labels == k) for k in np.unique(labels)]
         if np.isfinite(given.person_cap):
-            whose, most = labels, np.full(int(labels.max()) + 1, given.person_cap)
+            whose = labels
+            most = np.full(int(labels.max()) + 1, given.person_cap)
     limits = Limits(given.cost[shown], given.cap[shown], blocks, whose, most)
     return FullProblem(small, asked, limits, limits.unit(1.0 / limits.cost), shape, model, shown)
 
@@ -229,15 +234,19 @@ def full_budget(
 
 
 def _best(problem: FullProblem, budget: float, tolerance: float) -> Allocation:
-    found, criterion = closed_form(problem, budget), problem.criterion
+    found = closed_form(problem, budget)
+    criterion = problem.criterion
     if found is None:
         found = problem.program().least_criterion(criterion, budget, tolerance)
     factor = problem.limits.feasible(found.factor, budget)
-    floor, price, value = -np.inf, 0.0, problem.value(factor)
+    floor = -np.inf
+    price = 0.0
+    value = problem.value(factor)
     for witness, rest, own in problem.ceilings(found):
         most = rest + own * budget
         if np.isfinite(most) and witness.floor(most) > floor:
-            floor, price = witness.floor(most), own * criterion.per_unit(witness, value)
+            floor = witness.floor(most)
+            price = own * criterion.per_unit(witness, value)
     return _answer(problem, factor, "budget", budget, (floor, price), found)
 
 
@@ -245,7 +254,8 @@ def full_target(
     model: LinearModel, target: float, asked: Criterion, shape: str, given: Constraints
 ) -> Allocation:
     first = full_problem(model, asked, shape, given)
-    limits, wanted = first.limits, target - first.criterion.offset
+    limits = first.limits
+    wanted = target - first.criterion.offset
     _require_classical(first, wanted)
 
     def value(t: float) -> float:
@@ -263,11 +273,13 @@ def full_target(
 def _cheapest(problem: FullProblem, target: float, tolerance: float) -> Allocation:
     wanted = target - problem.criterion.offset
     factor, found = _meeting(problem, wanted, tolerance)
-    floor, price = 0.0, 0.0
+    floor = 0.0
+    price = 0.0
     for witness, rest, own in problem.ceilings(found):
         least = (witness.needed(wanted) - rest) / own if 0 < own < np.inf else 0.0
         if least > floor:
-            floor, price = least, own * problem.criterion.per_unit(witness, wanted)
+            floor = least
+            price = own * problem.criterion.per_unit(witness, wanted)
     return _answer(problem, factor, "target", target, (floor, price), found)
 
 
@@ -290,11 +302,14 @@ def _closest(attempt: Callable[[float], Allocation]) -> Allocation:
 
 def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
     """A and C under a budget alone: the best linear release (theory.md 3); else None."""
-    asked, limits = problem.asked, problem.limits
+    asked = problem.asked
+    limits = problem.limits
     if limits.limited or len(limits.blocks) > 1 or asked.symbol not in "AC":
         return None
-    root, B = 1.0 / np.sqrt(limits.cost), asked.columns
-    matrix, sigma = root[:, None] * problem.model.matrix, problem.sigma
+    root = 1.0 / np.sqrt(limits.cost)
+    B = asked.columns
+    matrix = root[:, None] * problem.model.matrix
+    sigma = problem.sigma
     if sigma.pointwise is not None:
         covariance = sigma.diagonal() * root**2
     else:
@@ -312,7 +327,8 @@ def closed_form(problem: FullProblem, budget: float) -> Proposal | None:
     weights = problem.triangle @ np.linalg.lstsq(matrix, fitted, rcond=None)[0]
     gained = float(np.sum(solved(problem.triangle, best.root) * weights))
     prices = JointPrices(1.0, np.zeros(len(root)), np.zeros(0))
-    witness, shown = Witness(weights, gained**2), root[:, None] * best.map.T
+    witness = Witness(weights, gained**2)
+    shown = root[:, None] * best.map.T
     return Proposal(factor, prices, witness, shown, 1, "the best linear release")
 
 
@@ -334,7 +350,8 @@ def _require_classical(problem: FullProblem, wanted: float) -> None:
 
 
 def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Array, Proposal]:
-    limits, logarithm = problem.limits, problem.criterion.logarithm
+    limits = problem.limits
+    logarithm = problem.criterion.logarithm
     for tighter in TIGHTER:
         asked = wanted - tighter if logarithm else wanted * (1.0 - tighter)
         found = _proposed(problem, asked, tolerance)
@@ -345,7 +362,8 @@ def _meeting(problem: FullProblem, wanted: float, tolerance: float) -> tuple[Arr
         def value(t: float, factor: Array = factor) -> float:
             return problem.value(limits.feasible(np.sqrt(t) * factor))
 
-        low, high = 0.0, 1.0 if limits.limited else 1.01
+        low = 0.0
+        high = 1.0 if limits.limited else 1.01
         if value(high) <= wanted:
             for _ in range(60):  # the least multiple that still meets the target
                 middle = (low + high) / 2
@@ -367,7 +385,8 @@ def _proposed(problem: FullProblem, wanted: float, tolerance: float) -> Proposal
 
 
 def _refuse(problem: FullProblem, wanted: float) -> NoReturn:
-    limits, offset = problem.limits, problem.criterion.offset
+    limits = problem.limits
+    offset = problem.criterion.offset
     most = limits.unit(np.full(len(limits.cost), np.inf))
     if not np.isfinite(most).all():
         raise NumericalFailure(UNSOLVED)
@@ -391,8 +410,11 @@ def _answer(
     proved: tuple[float, float], found: Proposal,
 ) -> Allocation:  # fmt: skip
     """`proved`: floor and price."""
-    criterion, limits, (floor, price) = problem.criterion, problem.limits, proved
-    value, spent = problem.value(factor), limits.spent(factor)
+    criterion = problem.criterion
+    limits = problem.limits
+    floor, price = proved
+    value = problem.value(factor)
+    spent = limits.spent(factor)
     # A floor above the value by rounding of the value says no more than the value.
     if direction == "budget":
         floor = min(floor, value)
@@ -401,7 +423,8 @@ def _answer(
         floor += criterion.offset
     else:
         floor = min(floor, spent)
-        gap, equal = (spent - floor) / spent, _equal_spent(problem, value)
+        gap = (spent - floor) / spent
+        equal = _equal_spent(problem, value)
     whole = np.zeros((problem.whole.measurements, factor.shape[1]))
     whole[problem.shown] = factor
     matrix = level_of(whole, [problem.shown[block] for block in limits.blocks])

@@ -33,8 +33,11 @@ INSIDE = 0.5  # of caps and limits, at most, to begin with
 ABOVE = 1.1  # the first price of a budget, in multiples of what the best atom is worth
 SHORTER = 25  # times a step is halved before the method gives up
 CORRECTED = 3  # of these with the predictor's correction
-MOST, LEAST, CENTRED = 0.9, 1e-6, 0.3  # parts of the present products that a step aims at
-SAFE, BOLD = 0.9, 0.995  # of the way to the nearest zero of a slack or dual: far from the end, near
+MOST = 0.9  # largest part of the present products that a step aims at
+LEAST = 1e-6  # the least part
+CENTRED = 0.3  # the least part without the predictor's correction
+SAFE = 0.9  # part of the way to the nearest zero of a slack or dual, far from the end
+BOLD = 0.995  # the same near the end
 SMALL = 1e-15  # eigenvalues of the linear system below this part of the largest are rounding
 
 
@@ -71,14 +74,17 @@ class Atoms:
         cap = problem.cap[kept]
         cap = np.where(cap * problem.cost[kept] >= budget, np.inf, cap) / scale
         if problem.atom is None:
-            chosen, first, each = kept, None, scale
+            chosen = kept
+            first = None
+            each = scale
         else:
             place = np.full(problem.atoms, problem.atoms)  # after all atoms that are kept
             place[kept] = np.arange(len(kept))
             chosen = np.argsort(place[problem.atom], kind="stable")
             chosen = chosen[place[problem.atom[chosen]] < problem.atoms]
             own = place[problem.atom[chosen]]
-            first, each = np.flatnonzero(np.diff(own, prepend=-1)), scale[own]
+            first = np.flatnonzero(np.diff(own, prepend=-1))
+            each = scale[own]
         return cls(
             problem.rows[chosen] * np.sqrt(each)[:, None], problem.variance[chosen] * each, cap,
             scale, kept, first, people, begin, share, problem.most[people],
@@ -117,7 +123,8 @@ class Atoms:
 
     def blocks(self) -> Iterator[tuple[slice, slice, slice]]:
         """Slices of rows, atoms and persons, one pass each; no slice cuts an atom or a person."""
-        m, begin = len(self.rows), np.append(self.begin, self.number)
+        m = len(self.rows)
+        begin = np.append(self.begin, self.number)
         first = np.append(np.arange(m) if self.first is None else self.first, m)
         edges = first[begin] if len(self.begin) else first
         wanted = np.arange(0, m, BLOCK)
@@ -254,7 +261,9 @@ class Curves:
     def __init__(self, aim: Aim, M: Array, t: float, pair: Pair) -> None:
         self.pair = pair
         near = aim.criterion.near(M, pair.dual, aim.size)
-        self.values, self.basis, self.pull = near.values, near.basis, near.pull
+        self.values = near.values
+        self.basis = near.basis
+        self.pull = near.pull
         self.features = near.features
         self.lack = near.values - t - pair.slack
         self.missing = aim.mass - float(pair.dual.sum())
@@ -272,7 +281,8 @@ class Curves:
         return None, right, self.missing
 
     def move(self, solved: Array, mu: float, cross: Array | float) -> Move:
-        pair, dual = self.pair, solved[: len(self.lack)]
+        pair = self.pair
+        dual = solved[: len(self.lack)]
         return pair.wanted(mu, cross) - pair.slack - pair.slack / pair.dual * dual, dual
 
 
@@ -281,8 +291,11 @@ class Order:
 
     def __init__(self, aim: Aim, M: Array, t: float, pair: MatrixPair) -> None:
         assert isinstance(aim.criterion, Least)
-        self.pair, self.basis, weight = pair, pair.basis, aim.criterion.weight / aim.size
-        n, omega = len(M), pair.omega
+        self.pair = pair
+        self.basis = pair.basis
+        weight = aim.criterion.weight / aim.size
+        n = len(M)
+        omega = pair.omega
         self.pull = np.diag(omega)
         self.features = square_features(omega, n, np.diag(np.sqrt(omega)))
         self.lack = M - t * weight - pair.slack
@@ -303,7 +316,8 @@ class Order:
         return towards, right, self.missing - float(np.sum(towards * self.seen))
 
     def move(self, solved: Array, mu: float, cross: Array | float) -> Move:
-        omega, features = self.pair.omega, self.features
+        omega = self.pair.omega
+        features = self.features
         n = len(omega)
         entries = solved[: len(features)] / np.concatenate([np.sqrt(omega), features.scale])
         slack = np.zeros((n, n))
@@ -334,14 +348,17 @@ class System:
     """
 
     def __init__(self, here: Iterate) -> None:
-        self.here, self.atoms, pairs = here, here.atoms, here.pairs
+        self.here = here
+        self.atoms = here.atoms
+        pairs = here.pairs
         accuracy = here.accuracy
-        self.diagonal = here.atoms.gather(here.bend * here.worth)
-        self.diagonal += pairs["lower"].dual / pairs["lower"].slack
+        diagonal = here.atoms.gather(here.bend * here.worth)
+        diagonal += pairs["lower"].dual / pairs["lower"].slack
         if "upper" in pairs:
-            self.diagonal[here.atoms.capped] += pairs["upper"].dual / pairs["upper"].slack
-        self.inverse = 1.0 / self.diagonal
-        self.corner, self.border = accuracy.diagonal, None
+            diagonal[here.atoms.capped] += pairs["upper"].dual / pairs["upper"].slack
+        self.inverse = 1.0 / diagonal
+        self.corner = accuracy.diagonal
+        self.border = None
         if here.budget is not None:
             room = pairs["budget"].slack / pairs["budget"].dual
             self.corner = np.append(accuracy.diagonal, room)
@@ -359,8 +376,10 @@ class System:
 
     def _inner(self) -> Array:
         """NᵀD⁻¹N + E, with N centred within each person; in blocks of rows."""
-        here, atoms = self.here, self.atoms
-        features, c = here.accuracy.features, len(self.corner)
+        here = self.here
+        atoms = self.atoms
+        features = here.accuracy.features
+        c = len(self.corner)
         total = np.zeros((c, c))
         for rows, own, people in atoms.blocks():
             N = np.empty((c, rows.stop - rows.start))
@@ -372,8 +391,10 @@ class System:
             inverse = self.inverse[own]
             if len(self.persons):
                 begin = atoms.begin[people] - own.start
-                share, size = atoms.share[own], np.diff(begin, append=N.shape[1])
-                each, slack = self.own[people], self.persons[people]
+                share = atoms.share[own]
+                size = np.diff(begin, append=N.shape[1])
+                each = self.own[people]
+                slack = self.persons[people]
                 mean = np.add.reduceat(N * (inverse * share), begin, axis=1) / each
                 total += (mean * (each * slack / (each + slack))) @ mean.T
                 N -= np.repeat(mean, size, axis=1) * share
@@ -385,7 +406,8 @@ class System:
 
     def _times(self, z: Array) -> Array:
         """Nz (g,)."""
-        here, features = self.here, self.here.accuracy.features
+        here = self.here
+        features = self.here.accuracy.features
         form = features.form(z[: len(features)])
         found = self.atoms.gather(here.slope * forms(here.white, form))
         return found if here.budget is None else found + z[-1]
@@ -397,17 +419,10 @@ class System:
         found = here.accuracy.features.of_sum(total)
         return found if here.budget is None else np.append(found, ds.sum())
 
-    def solve(self, r: Array, rho: Array, tau: float, sigma: Array, *, refined: bool) -> Step:
-        """The step; `refined`: with one round of iterative refinement."""
-        first = self._once(r, rho, tau, sigma)
-        if not refined:
-            return first
-        rest = self._once(*self._left(first, r, rho, tau, sigma))
-        return Step(*(one + more for one, more in zip(first, rest)))  # type: ignore[operator]
-
-    def _once(self, r: Array, rho: Array, tau: float, sigma: Array) -> Step:
+    def solve(self, r: Array, rho: Array, tau: float, sigma: Array) -> Step:
         start, _ = self._levels(r, sigma)
-        solved, goal = self.inner(self._transposed(start) - rho), 0.0
+        solved = self.inner(self._transposed(start) - rho)
+        goal = 0.0
         if self.border is not None and self.along is not None:
             goal = float(self.border @ solved + tau) / float(self.border @ self.along)
             solved = solved - self.along * goal
@@ -421,19 +436,6 @@ class System:
             return ds, sigma
         persons = (self.atoms.per_person(ds) - sigma) / self.whole
         return self.inverse * (r - self.atoms.to_atoms(persons)), persons
-
-    def _left(
-        self, step: Step, r: Array, rho: Array, tau: float, sigma: Array
-    ) -> tuple[Array, Array, float, Array]:
-        r = r - self.diagonal * step.atoms - self._times(step.solved)
-        rho = rho - self._transposed(step.atoms) + self.corner * step.solved
-        if self.border is not None:
-            rho = rho + self.border * step.goal
-            tau = tau + float(self.border @ step.solved)
-        if len(sigma):
-            r = r - self.atoms.to_atoms(step.persons)
-            sigma = sigma - self.atoms.per_person(step.atoms) + self.persons * step.persons
-        return r, rho, tau, sigma
 
 
 def _factored(matrix: Array) -> Callable[[Array], Array]:
@@ -466,7 +468,10 @@ class Iterate:
         self, atoms: Atoms, aim: Aim, pairs: dict[str, Pair | MatrixPair], t: float,
         budget: float | None,
     ) -> None:  # fmt: skip
-        self.atoms, self.aim, self.t, self.budget = atoms, aim, t, budget
+        self.atoms = atoms
+        self.aim = aim
+        self.t = t
+        self.budget = budget
         self.every = pairs
         self.pairs = {name: pair for name, pair in pairs.items() if isinstance(pair, Pair)}
         self.pairs.pop("accuracy", None)
@@ -505,7 +510,8 @@ class Iterate:
         return found if self.budget is None else found + abs(self.accuracy.missing * other.t)
 
     def direction(self, system: System, mu: float, cross: Cross | None = None) -> Moves:
-        pairs, atoms = self.pairs, self.atoms
+        pairs = self.pairs
+        atoms = self.atoms
         cross = dict.fromkeys(self.every, 0.0) if cross is None else cross
         still: dict[str, Array] = {
             name: pairs[name].dual_move(0.0, mu, cross[name])
@@ -519,7 +525,7 @@ class Iterate:
         if self.budget is not None:
             rho = np.append(rho, self._short("budget", mu, cross))
         sigma = self._short("persons", mu, cross) if "persons" in pairs else np.zeros(0)
-        step = system.solve(r, rho, tau, sigma, refined=mu > 0)  # a predictor need not be
+        step = system.solve(r, rho, tau, sigma)
         moves = {"accuracy": self.accuracy.move(step.solved, mu, cross["accuracy"])}
         for name, pair in pairs.items():
             change = self._slack_move(name, step.atoms)
@@ -585,12 +591,14 @@ def _along(here: Iterate, system: System, moves: Moves, aim: float) -> Iterate |
             merit = ahead.gap + ahead.infeasible(here)
             if merit <= present * (1.0 - 0.01 * min(primal, dual)):
                 return ahead
-        primal, dual = primal / 2, dual / 2
+        primal = primal / 2
+        dual = dual / 2
     return None
 
 
 def _start(atoms: Atoms, e: Array, aim: Aim, goal: float, budget: float | None) -> Iterate:
-    g, (criterion, size, mass) = atoms.number, aim
+    g = atoms.number
+    criterion, size, mass = aim
     x, slope, _ = atoms.precisions(e)
     M = gram(atoms.rows, x)
     pair: Pair | MatrixPair
@@ -621,7 +629,8 @@ def _start(atoms: Atoms, e: Array, aim: Aim, goal: float, budget: float | None) 
         left = (atoms.cap - e)[atoms.capped]
         pairs["upper"] = Pair(left, mu / left)
     if len(atoms.most):
-        left, weight = atoms.most - atoms.per_person(e), max(1.0, g / len(atoms.most))
+        left = atoms.most - atoms.per_person(e)
+        weight = max(1.0, g / len(atoms.most))
         pairs["persons"] = Pair(left, weight * mu / left, weight)
     return Iterate(atoms, aim, pairs, goal, budget)
 
@@ -651,7 +660,8 @@ class Search:
         point = self._point(here)
         gap = self._gap(point)
         if self.best is None or gap < self.gap or np.isinf(self.gap):  # inf: the latest is nearest
-            self.best, self.gap = point, gap
+            self.best = point
+            self.gap = gap
         self.spare -= self.gap <= self.tol / 2  # what polishing rounds is in the other half
         return bool(self.gap <= self.tol / 10) or self.spare < 0
 
@@ -678,7 +688,8 @@ class Search:
         return 1.0 / total, each / total
 
     def _gap(self, point: Point) -> float:
-        problem, criterion = self.problem, self.criterion
+        problem = self.problem
+        criterion = self.criterion
         levels = point.levels
         if self.budget is not None:
             levels = problem.within(levels, self.budget)
@@ -688,7 +699,8 @@ class Search:
             proof = budget_floor(problem, witness, self.budget, point.prices)
             return relative_gap(criterion, criterion.value(M), proof.floor)
         proof = target_floor(problem, witness, self.target, point.prices)
-        missed, spent = criterion.value(M) - self.target, problem.spent(levels)
+        missed = criterion.value(M) - self.target
+        spent = problem.spent(levels)
         if witness is not None and missed > 0:  # what it costs to meet the target, by the price
             assert point.prices is not None
             spent += missed / (point.prices.budget * criterion.per_unit(witness, self.target))
@@ -714,12 +726,14 @@ def _solved(
 ) -> Point:  # fmt: skip
     levels = np.minimum(levels, INSIDE * problem.cap)
     if problem.person is not None:
-        used, allowed = problem.per_person(levels), INSIDE * problem.most
+        used = problem.per_person(levels)
+        allowed = INSIDE * problem.most
         part = np.divide(allowed, used, out=np.ones(len(used)), where=used > allowed)
         levels = levels * part[problem.person]
     spend = (problem.spent(levels) if budget is None else budget) / problem.atoms
     atoms = Atoms.of(problem, spend, np.inf if budget is None else budget)
-    n, size = problem.parameters, criterion.value(problem.information(levels))
+    n = problem.parameters
+    size = criterion.value(problem.information(levels))
     search = Search(problem, criterion, atoms, size, spend, budget, target, tol)
     goal = 0.5
     if budget is None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_scale, require_scales
+from privest.arrays import EPS, Array, ArrayLike, Index, as_array, as_kind, as_scale, require_scales
 from privest.bounds import bound, in_range, require_seen
 from privest.design._criteria import Criterion, Scaled, solved
 from privest.errors import InvalidInput
@@ -246,12 +246,8 @@ def constraints_of(
 
 
 def linear(model: LinearModel) -> LinearModel:
-    if not isinstance(model, LinearModel):
-        raise InvalidInput(
-            f"model must be a LinearModel (of a nonlinear one: model.at(theta)); received "
-            f"{type(model).__name__}."
-        )
-    return in_range(model)
+    needed = "model must be a LinearModel (of a nonlinear one: model.at(theta))"
+    return in_range(as_kind(model, LinearModel, needed))
 
 
 def task_of(model: LinearModel, criterion: Criterion, limits: Constraints) -> Task:

@@ -122,7 +122,8 @@ class ScoreProgram:
 
     def __init__(self, rows: Array, covariance: PSD, limits: Limits, unit: Array) -> None:
         self.cp = cp = cvxpy_or_error()
-        self.limits, self.unit = limits, unit
+        self.limits = limits
+        self.unit = unit
         self.weight = unit / (1.0 + covariance.diagonal() * unit)
         m, n = rows.shape
         self.score = cp.Variable((n, m))
@@ -152,7 +153,8 @@ class ScoreProgram:
         return part
 
     def _levels(self) -> None:
-        cp, n = self.cp, self.score.shape[0]
+        cp = self.cp
+        n = self.score.shape[0]
         for block, noise, quiet in zip(self.limits.blocks, self.noises, self.quiet):
             for k in map(int, block):
                 y = cp.reshape(self.score[:, k], (n, 1), order="F")
@@ -161,7 +163,8 @@ class ScoreProgram:
                 self.constraints.append(cp.bmat([[noise, y], [y.T, level]]) >> 0)
 
     def _limit(self) -> None:
-        cp, limits = self.cp, self.limits
+        cp = self.cp
+        limits = self.limits
         self.capped = np.flatnonzero(np.isfinite(limits.caps))
         self.caps = self.levels[self.capped] <= (limits.caps / self.unit)[self.capped]
         self.persons = None
@@ -195,7 +198,8 @@ class ScoreProgram:
         self, criterion: Scaled, target: float | None = None
     ) -> tuple[Any, list[Any], Callable[[], Array | None]]:
         """Objective, constraints, and what reads the duals of the criterion afterwards."""
-        cp, P = self.cp, self.information
+        cp = self.cp
+        P = self.information
         if isinstance(criterion, LogDet):
             if target is not None:
                 return None, [cp.log_det(P) >= -target], lambda: None
@@ -208,7 +212,8 @@ class ScoreProgram:
         assert isinstance(criterion, Variances)
         size = float(np.linalg.norm(criterion.columns))
         top = cp.Variable() if target is None else target / size**2
-        constraints, corners = [], []
+        constraints = []
+        corners = []
         for block in criterion.blocks:
             B = block / size
             T = cp.Variable((B.shape[1], B.shape[1]), symmetric=True)
@@ -240,7 +245,8 @@ class ScoreProgram:
 
     def _proposal(self, price: float, criterion: Scaled, duals: Array | None) -> Proposal:
         """S_b = Y_bᵀN_b⁺Y_b as one factor, in the user's units, and the dual prices."""
-        score, root = np.asarray(self.score.value), np.sqrt(self.weight)
+        score = np.asarray(self.score.value)
+        root = np.sqrt(self.weight)
         parts = []
         for block, noise, quiet in zip(self.limits.blocks, self.noises, self.quiet):
             values, vectors = np.linalg.eigh(np.asarray(noise.value) / quiet)
@@ -274,7 +280,8 @@ class ScoreProgram:
         weights = np.asarray(self.equal.dual_value).T @ inverse.T / 2.0
         if float((weights * half).sum()) < 0:
             weights = -weights
-        shown, n = np.zeros((len(self.unit), half.shape[1])), len(values)
+        shown = np.zeros((len(self.unit), half.shape[1]))
+        n = len(values)
         for (rows, root), sampled in zip(self.roots, self.sampling):
             size = np.linalg.norm(root, axis=0)
             read = -(inverse @ np.asarray(sampled.dual_value)[:n, n:] / size)

@@ -63,7 +63,8 @@ def schedule(
     most = limits.budget(budget)
     task = task_of(model, asked, limits)
     task = task.in_units(most / float(task.problem.cost.sum()))
-    problem, scaled = task.problem, task.criterion
+    problem = task.problem
+    scaled = task.criterion
     usable = problem.cap > 0
     rows = model.matrix[usable]
     if len(rows) == 0 or weighted_roots(rows, [1.0])[0].rank < model.parameters:
@@ -79,7 +80,8 @@ def schedule(
         )
     found = solve(course, most)
     levels = problem.within(found.levels, most)
-    value, own = course.value(levels), task.levels(levels, most)
+    value = course.value(levels)
+    own = task.levels(levels, most)
     words = replace(asked, words="the weighted sum of the squared errors of all estimates")
     return Allocation(
         own, value, min(problem.spent(levels), most), found.floor,
@@ -168,7 +170,8 @@ class Course:
 
     def curvature(self, informations: Array, solved: Array, free: Index) -> Array:
         """∂²F/∂x² among some measurements: 2 Σ_k g_k (h_iᵀPI_k⁻¹h_j)(h_iᵀZ_kZ_kᵀh_j), i, j ≤ k."""
-        times, rows = np.flatnonzero(self.counts), self.problem.rows[free]
+        times = np.flatnonzero(self.counts)
+        rows = self.problem.rows[free]
         total = np.zeros((len(free),) * 2)
         size = max(1, BLOCK // len(free) ** 2)
         for start in range(0, len(times), size):
@@ -211,7 +214,9 @@ def solve(course: Course, budget: float) -> Found:
     """Towards the best levels for the slopes, from equal ones; with Newton steps where slow."""
     problem = course.problem
     levels = problem.within(np.ones(problem.measurements), budget)
-    floor, price, step = -np.inf, 0.0, 0
+    floor = -np.inf
+    price = 0.0
+    step = 0
     for step in range(1, STEPS + 1):
         x = problem.precisions(levels)
         found = course.errors(course.informations(x))
@@ -222,7 +227,8 @@ def solve(course: Course, budget: float) -> Found:
         prices = budget_prices(problem, q, budget)
         top = most_worth(problem, q, budget, prices)
         if value**2 / top > floor:
-            floor, price = value**2 / top, prices.budget
+            floor = value**2 / top
+            price = prices.budget
         if value - floor <= TOLERANCE / 10 * value:
             break
         further = problem.precisions(_vertex(problem, q, prices, budget))
@@ -250,7 +256,8 @@ def _vertex(problem: Problem, q: Array, prices: Prices, budget: float) -> Array:
 
 def newton_steps(course: Course, budget: float, levels: Array, q: Array, prices: Array) -> Array:
     problem = course.problem
-    given, best = levels, course.value(levels)
+    given = levels
+    best = course.value(levels)
 
     def work(kept: Flags) -> int:
         return int(np.count_nonzero(kept)) ** 2 * int(np.count_nonzero(course.counts))
@@ -284,7 +291,9 @@ def _newton_step(course: Course, levels: Array, free: Index) -> Array | None:
     assert found is not None
     value = float(course.worth[course.counts] @ found[0])
     q = course.slopes(found[1])[free]
-    v, s, cost = problem.variance[free], levels[free], problem.cost[free]
+    v = problem.variance[free]
+    s = levels[free]
+    cost = problem.cost[free]
     rate = (1.0 + v * s) ** -2
     second = course.curvature(here, found[1], free) * rate * rate[:, None]
     second[np.diag_indices(len(free))] += 2.0 * v * q * (1.0 + v * s) ** -3
@@ -302,7 +311,8 @@ def _newton_step(course: Course, levels: Array, free: Index) -> Array | None:
     with np.errstate(divide="ignore"):
         ends = np.where(step < 0, s / -step, (problem.cap[free] - s) / np.where(step > 0, step, 1))
     ends[step == 0] = np.inf
-    part, stop = min(1.0, float(ends.min())), int(ends.argmin())
+    part = min(1.0, float(ends.min()))
+    stop = int(ends.argmin())
     for _ in range(30):
         moved = levels.copy()
         moved[free] = np.clip(s + part * step, 0.0, problem.cap[free])

@@ -124,13 +124,16 @@ def sample_size(
         raise InvalidInput("give a level or sizes: one of them.")
     local = local_model(model, theta)
     wanted = as_errors(target, local.names)
-    index, errors = list(wanted), np.array(list(wanted.values()))
-    names, rows = tuple(local.names[j] for j in index), np.eye(local.parameters)[index]
+    index = list(wanted)
+    errors = np.array(list(wanted.values()))
+    names = tuple(local.names[j] for j in index)
+    rows = np.eye(local.parameters)[index]
     m = local.measurements
     plain = LinearModel(local.matrix, noise=1.0, names=local.names)
     shape = _variances(plain, 1.0, rows, names).classical.diagonal()  # (HᵀH)⁻¹_jj
     with np.errstate(over="ignore"):
-        spread, per = m * shape / errors**2, m / errors**2
+        spread = m * shape / errors**2
+        per = m / errors**2
     if not np.isfinite(spread).all():
         raise InvalidInput("a wanted standard error is too small for any number of measurements.")
 
@@ -143,7 +146,8 @@ def sample_size(
         classical = per * answer.classical.diagonal()
         count = max(math.ceil(float(needed.max()) * (1 - WHOLE)), local.parameters)
         mean = as_level(level).for_size(m).trace() / m
-        counts, levels = np.array([float(count)]), np.array([mean])
+        counts = np.array([float(count)])
+        levels = np.array([mean])
     else:
         counts = _as_sizes(sizes)
         classical = per * found(1.0).classical.diagonal()

@@ -79,7 +79,8 @@ class StateBound(Record):
         if self.level is None:
             raise InvalidInput("The measurements themselves have no privacy level.")
         plan = _plan(self.system, self.level, self._flags(), varying=True)
-        K, m = plan.steps, self.system.measurements
+        K = plan.steps
+        m = self.system.measurements
         blocks = plan.shown.reshape(K, m, -1, m).transpose(2, 0, 1, 3)
         absent = np.broadcast_to(of_entries(self._flags()), (K, m))
         unseen = absent[:, :, None] | absent[:, None, :]  # left out of later releases too
@@ -138,7 +139,9 @@ def _plan(
 def _marginals(system: StateSpace, level: StreamLevel | None, missing: Flags) -> StateBound:
     """A filter and a smoother of no series; level None: without privacy noise."""
     steps = steps_of(system.matrices, _plan(system, level, missing), private=level is not None)
-    K, r, N = steps.steps, steps.rows.shape[1], len(steps.start)
+    K = steps.steps
+    r = steps.rows.shape[1]
+    N = len(steps.start)
     state = first_state(system, steps, 0)
     batch = Batch(steps, state, np.zeros((K, len(state.mean), r)), np.zeros((K, 0, N)), 0)
     found = outcome_of(batch, system.states)
@@ -179,7 +182,8 @@ def _steady(system: StateSpace, level: StreamLevel | None) -> StateBound:
     plan = plan_of(level, system.measurements, absent, varying=False, start=far)
     steps = steps_of(system.matrices, plan, private=level is not None)
     A, F, G, N = steps.of_kind(0)
-    P, n = _riccati(A, F, G, N), steps.states
+    P = _riccati(A, F, G, N)
+    n = steps.states
     S = G @ P @ G.T + N @ N.T
     gain = np.linalg.solve(S, G @ P).T
     kept = np.eye(len(A)) - gain @ G
@@ -240,7 +244,8 @@ def prior_information(system: StateSpace, steps: int) -> Array:
     [[0.25, 0.0], [0.0, 0.5]]
     """
     seen = _whole_filter(system, steps)
-    count, m = seen.steps, system.measurements
+    count = seen.steps
+    m = system.measurements
     size = count * m
     values = np.eye(size).reshape(count, m, size).swapaxes(1, 2)
     zeta = _innovations(seen, seen.whitened(values)).zeta
@@ -264,7 +269,8 @@ def total_level(system: StateSpace, S: ArrayLike, steps: int) -> StreamLevel:
     the whole matrix (Km, Km). S − J_Y is dense where measurements are correlated (theory.md 6).
     Raises LevelBelowPrior, naming the direction, if S − J_Y is not ≥ 0. (Km)³ flops.
     """
-    count, m = as_system(system).require_steps(steps), system.measurements
+    count = as_system(system).require_steps(steps)
+    m = system.measurements
     total = _whole(S, count, m)
     known = prior_information(system, count)
     every, kept = above_prior(
@@ -287,9 +293,11 @@ def memoryless_level(system: StateSpace, S: ArrayLike, steps: int | None = None)
     >>> memoryless_level(walk, 2.5).final_blocks().diagonal().round(12).tolist()  # 2.5 − 1/0.5
     [0.5]
     """
-    m, name = as_system(system).measurements, "the total level S"
+    m = as_system(system).measurements
+    name = "the total level S"
     array = as_array(S, name, ndim=(0, 2, 3))
-    own, noise = stack(array * np.eye(m) if array.ndim == 0 else array), stack(system.R)
+    own = stack(array * np.eye(m) if array.ndim == 0 else array)
+    noise = stack(system.R)
     if own.shape[-2:] != (m, m):
         raise InvalidInput(f"{name} must have blocks of {m}×{m}; received {array.shape}.")
     psd(own, name)
@@ -298,7 +306,8 @@ def memoryless_level(system: StateSpace, S: ArrayLike, steps: int | None = None)
             "R is singular: the bound J_Y ≤ R⁻¹ says nothing. Take a level that looks back "
             "(lookback=True)."
         )
-    known, added = np.linalg.inv(noise), []
+    known = np.linalg.inv(noise)
+    added = []
     for k in range(max(len(own), len(known))):
         try:
             factor, kept = above_prior(at(own, k), at(known, k), "R⁻¹", str)
@@ -317,7 +326,8 @@ def memoryless_level(system: StateSpace, S: ArrayLike, steps: int | None = None)
 
 
 def _whole(S: ArrayLike, steps: int, m: int) -> Array:
-    name, size = "the total level S", steps * m
+    name = "the total level S"
+    size = steps * m
     array = as_array(S, name, ndim=(0, 2, 3))
     if array.shape == (m, m) and steps > 1:
         array = np.broadcast_to(array, (steps, m, m))

@@ -105,7 +105,8 @@ def diagnosis_of(
     every = np.array(innovations[None] if innovations.ndim == 2 else innovations)
     there = ~np.isnan(every)
     count = np.asarray(there.sum(axis=(0, 1)))
-    shaping, trust = as_count(parameters, "parameters", least=0), as_confidence(confidence)
+    shaping = as_count(parameters, "parameters", least=0)
+    trust = as_confidence(confidence)
     most = _lags(every.shape[1], every.shape[2], lags, shaping)
     if count.min() < FEWEST:
         raise InvalidInput(
@@ -117,11 +118,14 @@ def diagnosis_of(
     if not size.min() > 0:
         raise InvalidInput("The innovations of an entry are all 0: there is nothing to test.")
     unit = values / size
-    sums, pairs = _products(unit, most), _pairs(there, most)
+    sums = _products(unit, most)
+    pairs = _pairs(there, most)
     divisor = np.where(pairs > 0, pairs, np.nan)  # nothing is known of a lag without pairs
     deviation = np.sqrt((1 - np.diag(2 / (count + 2))) / divisor)  # exact
-    square, n = float(np.square(values).sum()), int(count.sum())
-    below, above = scipy.special.chdtr(n, square), scipy.special.chdtrc(n, square)
+    square = float(np.square(values).sum())
+    n = int(count.sum())
+    below = scipy.special.chdtr(n, square)
+    above = scipy.special.chdtrc(n, square)
     mean = float((np.square(values.sum(axis=(0, 1))) / count).sum())
     tests = (
         *_whiteness(unit, there, sums, pairs, count, shaping), _normality(every, count),
@@ -159,7 +163,8 @@ def _pairs(there: Flags, lags: int) -> Index:
 def _whiteness(
     unit: Array, there: Flags, sums: Array, pairs: Index, count: Index, fitted: int
 ) -> list[InnovationTest]:
-    lags, r = len(sums), len(count)
+    lags = len(sums)
+    r = len(count)
     if r == 1:
         return [_portmanteau(sums, pairs[:, 0, 0], int(count[0]), fitted, None)]
     entries = [
@@ -167,7 +172,8 @@ def _whiteness(
         for j in range(r)
     ]
     whole: Flags = np.asarray(there.all(axis=2))
-    n, both = int(whole.sum()), _pairs(whole[:, :, None], lags)[:, 0, 0]
+    n = int(whole.sum())
+    both = _pairs(whole[:, :, None], lags)[:, 0, 0]
     if n <= max(r, lags) or not both.any():
         return entries  # too few steps are whole: entries only
     complete = np.where(whole[:, :, None], unit, 0.0)
@@ -181,10 +187,12 @@ def _portmanteau(
     sums: Array, pairs: Index, n: int, fitted: int, component: int | None
 ) -> InnovationTest:
     """Σ_h r²‖UᵀS_hU‖²/E‖UᵀS_hU‖² of innovations with unit mean squares: sums = n UᵀS_hU."""
-    r, known = sums.shape[1], pairs > 0  # no step has one so many steps before it: no lag
+    r = sums.shape[1]
+    known = pairs > 0  # no step has one so many steps before it: no lag
     seen = np.square(sums[known] / n).sum(axis=(1, 2))
     expected = pairs[known] * r * (1 + (r - 1) * (n + 1) / (n - 1)) / (n * (n + 2))
-    statistic, freedom = float(r**2 * (seen / expected).sum()), int(known.sum()) * r**2 - fitted
+    statistic = float(r**2 * (seen / expected).sum())
+    freedom = int(known.sum()) * r**2 - fitted
     if freedom < 1:
         raise InvalidInput(
             f"{fitted} fitted parameters leave nothing to test in {int(known.sum())} lags: ask for "

@@ -20,7 +20,8 @@ import numpy as np
 import scipy
 
 from privest.arrays import Array, ArrayLike, as_scale
-from privest.dynamics._steps import at, stack, unit_root_of
+from privest.dynamics._kalman import unit_root_of
+from privest.dynamics._steps import at, stack
 from privest.dynamics._system import StateSpace, as_system
 from privest.errors import InvalidInput, NumericalFailure
 from privest.linalg import psd
@@ -78,8 +79,10 @@ def best_directions(
     start = np.broadcast_to(np.sqrt(s / m) * np.eye(m), (count, m, m))
     equal = float(value(start)[0].sum())  # raises where even equal noise has no value
     L, errors, floor, price = _minimise(value, s, start)
-    D, total = L @ L.swapaxes(-1, -2), float(errors.sum())
-    spent, gap = float(np.trace(D, axis1=-2, axis2=-1).max()), max((total - floor) / total, 0.0)
+    D = L @ L.swapaxes(-1, -2)
+    total = float(errors.sum())
+    spent = float(np.trace(D, axis1=-2, axis2=-1).max())
+    gap = max((total - floor) / total, 0.0)
     rest = (total, equal, spent, floor, gap, price)
     if steps is None:
         return Directions(StreamLevel.constant(D[0]), D[0], errors[0], *rest)
@@ -106,7 +109,8 @@ def _problem(system: StateSpace, weight: ArrayLike | None, steps: int | None) ->
 
 def _measured(P: Array, C: Array, root: Array, L: Array) -> tuple[Array, Array]:
     """P after the release Lᵀy + e, and I − KG."""
-    G, N = L.T @ C, unit_root_of(L.T @ root)
+    G = L.T @ C
+    N = unit_root_of(L.T @ root)
     cross = P @ G.T
     gain = scipy.linalg.solve(G @ cross + N @ N.T, cross.T, assume_a="pos").T
     kept = np.eye(len(P)) - gain @ G
@@ -123,8 +127,12 @@ def _slopes(P: Array, C: Array, R: Array, L: Array, influence: Array) -> Array:
 
 
 def _horizon(system: StateSpace, W: Array, steps: int) -> Value:
-    A, Q, n = stack(system.A), stack(system.Q), system.states
-    C, R, root = stack(system.C)[:steps], stack(system.R)[:steps], system.matrices.R_root
+    A = stack(system.A)
+    Q = stack(system.Q)
+    n = system.states
+    C = stack(system.C)[:steps]
+    R = stack(system.R)[:steps]
+    root = system.matrices.R_root
 
     def value(L: Array) -> tuple[Array, Array]:
         after, closed, influence = (np.empty((steps, n, n)) for _ in range(3))
@@ -145,10 +153,13 @@ def _horizon(system: StateSpace, W: Array, steps: int) -> Value:
 
 
 def _steady(system: StateSpace, W: Array) -> Value:
-    A, C, root = system.A, system.C, system.matrices.R_root[0]
+    A = system.A
+    C = system.C
+    root = system.matrices.R_root[0]
 
     def value(L: Array) -> tuple[Array, Array]:
-        G, N = L[0].T @ C, unit_root_of(L[0].T @ root)
+        G = L[0].T @ C
+        N = unit_root_of(L[0].T @ root)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", scipy.linalg.LinAlgWarning)
@@ -187,7 +198,8 @@ def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float
         along = np.sum(pull * L, axis=(1, 2), keepdims=True) / s
         return float(errors.sum()), (2 * np.sqrt(s / size) * (pull - along * L)).ravel()
 
-    found, floor = start, -np.inf
+    found = start
+    floor = -np.inf
     for _ in range(20):  # it may stop where a direction was lost, or when flat
         result = scipy.optimize.minimize(
             objective, found.ravel() / np.sqrt(s), jac=True, method="L-BFGS-B",
@@ -195,7 +207,8 @@ def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float
         )  # fmt: skip
         L, _ = scaled(result.x)
         errors, slope = value(L)
-        total, price = float(errors.sum()), float(np.linalg.eigvalsh(-slope)[:, -1].sum())
+        total = float(errors.sum())
+        price = float(np.linalg.eigvalsh(-slope)[:, -1].sum())
         floor = max(floor, total - s * price - float(np.sum((slope @ L) * L)))
         if total - floor <= 1e-2 * CERTIFIED * total:
             break
@@ -212,7 +225,8 @@ def _minimise(value: Value, s: float, start: Array) -> tuple[Array, Array, float
 def _escaped(value: Value, L: Array, error: float, slope: Array, s: float) -> Array:
     """A step of Frank-Wolfe in D, convex, towards s·vvᵀ with v the steepest direction."""
     steepest = np.linalg.eigh(-slope)[1][:, :, -1:]
-    vertex, D = s * steepest @ steepest.swapaxes(-1, -2), L @ L.swapaxes(-1, -2)
+    vertex = s * steepest @ steepest.swapaxes(-1, -2)
+    D = L @ L.swapaxes(-1, -2)
     for halving in range(1, 30):
         part = 0.5**halving
         values, vectors = np.linalg.eigh((1.0 - part) * D + part * vertex)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_count, as_flag
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_count, as_flag, as_kind
 from privest.dynamics._moments import Moments, moments_of
 from privest.dynamics._releases import Data
 from privest.dynamics._steps import Matrices
@@ -50,11 +50,14 @@ def durbin_levinson(partial: tuple[float, ...], count: int) -> Process:
 
     Accurate next to a unit root; slopes by the complex step.
     """
-    p, h = len(partial), 1e-30
+    p = len(partial)
+    h = 1e-30
     r = np.array(partial) + 1j * h * np.eye(max(p, 1), p)  # a row for each slope
     size = max(count, p + 1)
-    phi, rho = r[:, :0], np.zeros((len(r), size), dtype=complex)
-    rho[:, 0], v = 1.0, np.ones(len(r), dtype=complex)
+    phi = r[:, :0]
+    rho = np.zeros((len(r), size), dtype=complex)
+    rho[:, 0] = 1.0
+    v = np.ones(len(r), dtype=complex)
     for k in range(p):
         own = r[:, k]
         rho[:, k + 1] = own * v + (phi * rho[:, k:0:-1]).sum(axis=1)
@@ -109,7 +112,9 @@ class Family(ABC):
         """kinds: θ = e^t ("positive"), tanh t ("correlation"), unit·t ("free"). polynomials (where,
         sign): φ of 1 − φ_1B − … (1) or θ of 1 + θ_1B + … (−1), by partial autocorrelations.
         """
-        self.names, self.polynomials, self.count = tuple(names), tuple(polynomials), count
+        self.names = tuple(names)
+        self.polynomials = tuple(polynomials)
+        self.count = count
         self.positive, self.bounded = (
             np.array([own == kind for own in kinds]) for kind in ("positive", "correlation")
         )
@@ -133,8 +138,11 @@ class Family(ABC):
         return np.asarray(self.positive | self.bounded)
 
     def natural(self, t: Array) -> Array:
-        theta, positive, bounded = self.unit * t, self.positive, self.bounded
-        theta[positive], theta[bounded] = np.exp(t[positive]), np.tanh(t[bounded])
+        theta = self.unit * t
+        positive = self.positive
+        bounded = self.bounded
+        theta[positive] = np.exp(t[positive])
+        theta[bounded] = np.tanh(t[bounded])
         for where, sign in self.polynomials:
             partial = tuple((sign * theta[where]).tolist())
             theta[where] = sign * durbin_levinson(partial, self.count).phi
@@ -142,8 +150,11 @@ class Family(ABC):
 
     def natural_slopes(self, t: Array) -> Array:
         """∂θ/∂t (p, p)."""
-        own, positive, bounded = self.unit.copy(), self.positive, self.bounded
-        own[positive], own[bounded] = np.exp(t[positive]), 1.0 - np.tanh(t[bounded]) ** 2
+        own = self.unit.copy()
+        positive = self.positive
+        bounded = self.bounded
+        own[positive] = np.exp(t[positive])
+        own[bounded] = 1.0 - np.tanh(t[bounded]) ** 2
         J = np.diag(own)
         for where, sign in self.polynomials:
             partial = tuple((sign * np.tanh(t[where])).tolist())
@@ -263,19 +274,23 @@ class AffineFamily(Family):
         diffuse: bool = False, constant: bool = False,
     ) -> None:  # fmt: skip
         self.parameters: tuple[Parameter, ...] = tuple(parameters)
-        self.states, self.inputs, self.constant = states, inputs, constant
+        self.states = states
+        self.inputs = inputs
+        self.constant = constant
         self.columns: int = inputs - constant  # that of a mean is made here
         shapes = [A.shape, C.shape, A.shape, (1, 1), (states, inputs), (1, inputs)]
         ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
         self._cuts = [
             (slice(end - math.prod(shape), end), shape) for shape, end in zip(shapes, ends)
         ]
-        self._base, self._by = np.zeros(ends[-1]), np.zeros((len(parameters), ends[-1]))
+        self._base = np.zeros(ends[-1])
+        self._by = np.zeros((len(parameters), ends[-1]))
         self._base[: ends[1]] = np.concatenate([A.ravel(), C.ravel()])
         for i, parameter in enumerate(parameters):
             own, shape = self._cuts[PARTS.index(parameter.part)]
             self._by[i, own.start + parameter.row * shape[1] + parameter.column] = 1.0
-        self.mean0, self.diffuse = np.zeros(states), np.eye(states)[:, : states * diffuse]
+        self.mean0 = np.zeros(states)
+        self.diffuse = np.eye(states)[:, : states * diffuse]
         kinds = [parameter.kind for parameter in parameters]
         polynomials = [
             (slice(kinds.index(kind), kinds.index(kind) + kinds.count(kind)), sign)
@@ -291,7 +306,8 @@ class AffineFamily(Family):
         return Matrices(A, C, Q, R, self.mean0, self._cov0(t), B, D, self.diffuse)
 
     def slopes(self, t: Array) -> Matrices:
-        p, n = len(t), self.states
+        p = len(t)
+        n = self.states
         flat = self.natural_slopes(t).T @ self._by
         A, C, Q, R, B, D = [flat[:, own].reshape(p, *shape) for own, shape in self._cuts]
         moved = np.zeros((p, n, self.diffuse.shape[1]))
@@ -318,11 +334,13 @@ class AffineFamily(Family):
         return np.column_stack([u, np.ones(len(u))]) if self.constant else u
 
     def prepared(self, data: list[Data]) -> Self:
-        made, found = copy.copy(self), moments_of(data)
+        made = copy.copy(self)
+        found = moments_of(data)
         made.searches = 2 if found.lagged or self.states > 2 else 1
         size = np.sqrt(np.mean(np.square(data[0].inputs), axis=0))
         unit = math.sqrt(found.variance) / np.where(size > 0, size, 1.0)
-        made.unit, made.limits = self.unit.copy(), self._bounds()
+        made.unit = self.unit.copy()
+        made.limits = self._bounds()
         for j, parameter in enumerate(self.parameters):
             if parameter.kind == "coefficient":
                 made.unit[j] = unit[parameter.column]
@@ -369,7 +387,8 @@ class Autoregression(AffineFamily):
         return inputs
 
     def _with_variances(self, partial: Array, signal: float, coefficients: Array) -> Array:
-        process, share = durbin_levinson(tuple(partial.tolist()), 1), 2 / 3 if self.noise else 1.0
+        process = durbin_levinson(tuple(partial.tolist()), 1)
+        share = 2 / 3 if self.noise else 1.0
         variances = [share * signal * process.innovation, (1 - share) * signal][: 1 + self.noise]
         return np.concatenate([process.phi, np.zeros(self.q), variances, coefficients])
 
@@ -394,7 +413,8 @@ class ARMA(Autoregression):
 
     def _compose(self, p: int, q: int, noise: bool, regressors: int, mean: bool) -> None:
         """State (x_k, x_{k−1}, …) of the autoregression, C = (1, θ): affine in all parameters."""
-        noise, mean = as_flag(noise, "noise"), as_flag(mean, "mean")
+        noise = as_flag(noise, "noise")
+        mean = as_flag(mean, "mean")
         if p + q == 0:
             as_order(p, "the order", least=1)
         if noise and q >= p:
@@ -403,16 +423,19 @@ class ARMA(Autoregression):
                 f"{max(p, q)}) again: r cannot be told from the moving average. Leave noise=True "
                 f"out, or take fewer terms than {p} in the moving average."
             )
-        self.p, self.q, self.noise = p, q, noise
+        self.p = p
+        self.q = q
+        self.noise = noise
         n = max(p, q + 1)
         names = [f"beta{i + 1}" for i in range(regressors)] + ["mean"] * mean
         parameters = [
             *(Parameter(f"phi{j + 1}", "ar", "A", 0, j) for j in range(p)),
             *(Parameter(f"theta{j}", "ma", "C", 0, j) for j in range(1, q + 1)),
-            *_noise_variances("Q", noise),
+            *_noise_variances(noise),
             *(Parameter(name, "coefficient", "D", 0, i) for i, name in enumerate(names)),
         ]
-        A, C = np.eye(n, k=-1), np.eye(1, n)
+        A = np.eye(n, k=-1)
+        C = np.eye(1, n)
         super().__init__(n, parameters, A, C, inputs=len(names), constant=mean)
         self._lag = scipy.linalg.toeplitz(np.arange(n))
 
@@ -423,7 +446,9 @@ class ARMA(Autoregression):
         return np.asarray((scale * found.rho)[self._lag])
 
     def _cov0_slopes(self, t: Array) -> Array:
-        partial, p, place = np.tanh(t[: self.p]), self.p, self.p + self.q
+        partial = np.tanh(t[: self.p])
+        p = self.p
+        place = self.p + self.q
         found = durbin_levinson(tuple(partial.tolist()), self.states)
         scale = math.exp(t[place]) / found.innovation
         by: Array = np.zeros((len(t), self.states))
@@ -436,8 +461,8 @@ class ARMA(Autoregression):
         return f"ARMA({self.p}, {self.q}{_options(self)})"
 
 
-def _noise_variances(part: str, noise: bool) -> list[Parameter]:
-    found = [Parameter("q", "variance", part, 0, 0, depth=1)]
+def _noise_variances(noise: bool) -> list[Parameter]:
+    found = [Parameter("q", "variance", "Q", 0, 0, depth=1)]
     return [*found, Parameter("r", "variance", "R", 0, 0)] if noise else found
 
 
@@ -500,15 +525,17 @@ class ARX(Autoregression):
         self, order: int, inputs: int = 1, *, lags: int = 1, noise: bool = False, mean: bool = False
     ) -> None:
         self.p: int = as_order(order, "the order", least=1)
-        columns, self.lags = as_order(inputs, "inputs", least=1), as_order(lags, "lags", least=1)
-        self.noise, mean = as_flag(noise, "noise"), as_flag(mean, "mean")
+        columns = as_order(inputs, "inputs", least=1)
+        self.lags = as_order(lags, "lags", least=1)
+        self.noise = as_flag(noise, "noise")
+        mean = as_flag(mean, "mean")
         n = max(self.p, self.lags)
         # Observer form: x_{k+1} = φy_k + (shifted x_k) + B u_k + w, y = x_1. The state after k is
         # what earlier steps add to each later measurement, so that x_0 absorbs what is before 0.
         gains = [(lag, i) for lag in range(self.lags) for i in range(columns)]
         parameters = [
             *(Parameter(f"phi{j + 1}", "ar", "A", j, 0) for j in range(self.p)),
-            *_noise_variances("Q", self.noise),
+            *_noise_variances(self.noise),
             *(
                 Parameter(
                     f"b{lag + 1}" + (f".{i + 1}" if columns > 1 else ""), "coefficient", "B", lag, i
@@ -530,7 +557,8 @@ class ARX(Autoregression):
         return f"ARX({', '.join(said)})"
 
     def _columns(self, inputs: Array) -> Array:
-        u, ones = inputs[:, : self.columns], inputs[:, self.columns :]
+        u = inputs[:, : self.columns]
+        ones = inputs[:, self.columns :]
         return np.hstack([_lagged(u, self.lags), ones])
 
     def _first_values(self, moments: Moments) -> list[Array]:
@@ -539,7 +567,8 @@ class ARX(Autoregression):
         past = _lagged(own.means()[:, None], self.p)
         rest, found = own.residuals(np.hstack([past, self._columns(moments.columns)]))
         partial = partial_autocorrelations(found[: self.p], LARGEST_START)
-        phi, gains = durbin_levinson(tuple(partial.tolist()), 1).phi, found[self.p :]
+        phi = durbin_levinson(tuple(partial.tolist()), 1).phi
+        gains = found[self.p :]
         if self.constant:
             gains[-1] /= 1.0 - phi.sum()  # the equation has (1 − Σφ)·mean
         left = float((rest.weight * np.square(rest.values)).sum() / max(rest.weight.sum(), 1.0))
@@ -572,16 +601,21 @@ class Structural(AffineFamily):
     noise: bool
 
     def __init__(self, *, slope: bool, period: int, noise: bool) -> None:
-        self.slope, self.period, self.noise = slope, period, as_flag(noise, "noise")
-        n, first = 1 + slope + max(period - 1, 0), 1 + slope
-        A, C = np.zeros((n, n)), np.eye(1, n)
+        self.slope = slope
+        self.period = period
+        self.noise = as_flag(noise, "noise")
+        n = 1 + slope + max(period - 1, 0)
+        first = 1 + slope
+        A = np.zeros((n, n))
+        C = np.eye(1, n)
         A[0, :first] = 1.0
         parameters = [Parameter("q_level", "variance", "Q", 0, 0, depth=1)]
         if slope:
             A[1, 1] = 1.0
             parameters.append(Parameter("q_slope", "variance", "Q", 1, 1, depth=2))
         if period:
-            A[first, first:], C[0, first] = -1.0, 1.0
+            A[first, first:] = -1.0
+            C[0, first] = 1.0
             A[first + 1 :, first:-1] = np.eye(period - 2)
             parameters.append(Parameter("q_season", "variance", "Q", first, first, depth=1))
         if noise:
@@ -672,7 +706,8 @@ class CustomFamily(Family):
     ) -> None:  # fmt: skip
         if not isinstance(start, Mapping) or not start:
             raise InvalidInput("start must be {name: value}, with all parameters.")
-        kinds, names = dict(kinds or {}), tuple(map(str, start))
+        kinds = dict(kinds or {})
+        names = tuple(map(str, start))
         if unknown := [name for name in kinds if name not in names]:
             raise InvalidInput(
                 f"kinds are given for {', '.join(unknown)}; the parameters are {', '.join(names)}."
@@ -683,8 +718,10 @@ class CustomFamily(Family):
         super().__init__(names, each)
         free = ~self.transformed & (first != 0)
         self.unit[free] = np.abs(first[free])
-        self._first, system = self.working(first), self.system(first)
-        self.measurements, self.columns = system.measurements, system.inputs
+        self._first = self.working(first)
+        system = self.system(first)
+        self.measurements = system.measurements
+        self.columns = system.inputs
         self._shapes = [part.shape for part in system.matrices]
 
     def __repr__(self) -> str:
@@ -694,12 +731,7 @@ class CustomFamily(Family):
         return self._checked(self.function(as_parameters(self, theta)))
 
     def _checked(self, found: object) -> StateSpace:
-        if not isinstance(found, StateSpace):
-            raise InvalidInput(
-                f"the function of {self!r} must return a StateSpace; it returned a "
-                f"{type(found).__name__}."
-            )
-        return found
+        return as_kind(found, StateSpace, f"the function of {self!r} must return a StateSpace")
 
     def matrices(self, t: Array) -> Matrices:
         try:
@@ -715,7 +747,8 @@ class CustomFamily(Family):
         return found
 
     def slopes(self, t: Array) -> Matrices:
-        here, p = self.matrices(t), len(t)
+        here = self.matrices(t)
+        p = len(t)
         parts = here[:-1]
         rows = np.array([self._slope(t, unit) for unit in np.eye(p)])
         ends = np.cumsum([part.size for part in parts])[:-1]
@@ -741,7 +774,8 @@ class CustomFamily(Family):
     def prepared(self, data: list[Data]) -> Self:
         del data
         made = copy.copy(self)
-        made.limits, made.starts = self._bounds(), []
+        made.limits = self._bounds()
+        made.starts = []
         made.limits[self.positive] = self._first[self.positive, None] + np.array(
             [-FARTHEST, FARTHEST]
         )
@@ -774,15 +808,13 @@ def as_family(family: str | Family, *, inputs: int = 0) -> Family:
     """
     if isinstance(family, Family):
         return family
-    if not isinstance(family, str):
-        raise InvalidInput(
-            f"a family must be a Family or a text; received a {type(family).__name__}."
-        )
+    as_kind(family, str, "a family must be a Family or a text")
     text = re.sub(r"\s", "", family.lower())
     options: dict[str, Any] = {name: sign == "+" for sign, name in OPTION.findall(text)}
     text = OPTION.sub("", text)
     if found := re.fullmatch(r"(ar|arx|regression)([0-9]+)", text):
-        kind, order = found.group(1), int(found.group(2))
+        kind = found.group(1)
+        order = int(found.group(2))
         if kind == "ar":
             return AR(order, **options)
         return (ARX if kind == "arx" else RegressionAR)(order, inputs or 1, **options)

@@ -140,15 +140,18 @@ class KalmanState(NamedTuple):
 
     def estimate(self, n: int) -> tuple[Array, Array]:
         """The first series: x̂ (n,) and P (n, n), entries infinite where δ is not determined."""
-        mean, P = self.mean[0, :n], (self.factor.T @ self.factor)[:n, :n]
+        mean = self.mean[0, :n]
+        P = (self.factor.T @ self.factor)[:n, :n]
         if self.open is None:
             return mean, P
-        own, response = self.open.known(), self.mean[1:, :n].T
+        own = self.open.known()
+        response = self.mean[1:, :n].T
         return mean + response @ own.mean[:, 0], own.covariance(P, response)
 
 
 def first_state(system: StateSpace, steps: Steps, series: int = 1) -> KalmanState:
-    mean, added = np.repeat(steps.start[None], series, axis=0), np.zeros(system.states)
+    mean = np.repeat(steps.start[None], series, axis=0)
+    added = np.zeros(system.states)
     if system.diffuse is None:
         return KalmanState(0, mean, steps.root.T.copy(), added)
     mean = np.concatenate([mean, responses(steps, system.diffuse)])
@@ -191,14 +194,17 @@ def run_filter(
     system: StateSpace, level: StreamLevel, given: Given, inputs: ArrayLike | None,
     state: KalmanState | None = None,
 ) -> tuple[StateEstimate, KalmanState]:  # fmt: skip
-    one, n = given.values.ndim == 2, system.states
+    one = given.values.ndim == 2
+    n = system.states
     every = given.values[None] if one else given.values
     batch, added = _batch(system, level, given, every, inputs, state)
     state = batch.state
     found = outcome_of(batch, n)
-    fit, still = given.log_likelihood(found.fit), found.open
+    fit = given.log_likelihood(found.fit)
+    still = found.open
     if still is not None:  # the density is that of all steps, once there is one
-        fit, still = 0.0 * fit, still._replace(density=given.log_likelihood(still.density))
+        fit = 0.0 * fit
+        still = still._replace(density=given.log_likelihood(still.density))
     end = KalmanState(state.step + every.shape[1], found.mean, found.factor, added, still)
     zeta = found.zeta
     if given.missing.any():
@@ -218,7 +224,8 @@ def outcome_of(batch: Batch, n: int) -> Outcome:
         return _from_diffuse(batch, batch.state.open, n)
     done = batch.run()
     require_sound(done, batch.steps)
-    S, N = batch.series, len(batch.state.factor)
+    S = batch.series
+    N = len(batch.state.factor)
     return Outcome(
         done.mean[:, :S, :n], done.ahead[:, :S, :n], done.of_steps(done.filtered, n),
         done.of_steps(done.predicted, n), done.zeta[:, :S], _log_density(batch.steps, done, S),
@@ -228,7 +235,9 @@ def outcome_of(batch: Batch, n: int) -> Outcome:
 
 def _from_diffuse(batch: Batch, open_: Undetermined, n: int) -> Outcome:
     """Step by step until δ is determined, then from a proper state; ζ is NaN until then."""
-    whole, S, N = batch.run(), batch.series, len(batch.state.factor)
+    whole = batch.run()
+    S = batch.series
+    N = len(batch.state.factor)
     require_sound(whole, batch.steps)
     early = early_steps(batch.steps, whole, open_, S)
     d = len(early.filtered)
@@ -257,7 +266,9 @@ def _batch(
     system: StateSpace, level: StreamLevel, given: Given, every: Array,
     inputs: ArrayLike | None, state: KalmanState | None,
 ) -> tuple[Batch, Array]:  # fmt: skip
-    matrices, K, first = system.matrices, every.shape[1], 0 if state is None else state.step
+    matrices = system.matrices
+    K = every.shape[1]
+    first = 0 if state is None else state.step
     plan = plan_of(
         level, system.measurements, given.missing, varying=matrices.varying, start=first,
         unit=given.unit,
@@ -315,7 +326,9 @@ def _forecast(
 ) -> tuple[Array, Array]:
     if state.open is not None:
         raise NotIdentifiable("There is no forecast yet: x_0 is diffuse and not determined.")
-    count, n, own = as_count(steps, "steps", least=1), system.states, system.matrices
+    count = as_count(steps, "steps", least=1)
+    n = system.states
+    own = system.matrices
     last = state.step - 1
     if system.steps is not None and last + count > system.steps:
         raise InvalidInput(
@@ -323,12 +336,18 @@ def _forecast(
             f"ahead of step {last}; asked for {count}."
         )
     u = known_inputs(inputs, count, system.inputs)
-    mean, P = state.mean[:, :n], (state.factor.T @ state.factor)[:n, :n]
-    means, covariances, added = np.empty((count, *mean.shape)), np.empty((count, n, n)), state.added
+    mean = state.mean[:, :n]
+    P = (state.factor.T @ state.factor)[:n, :n]
+    means = np.empty((count, *mean.shape))
+    covariances = np.empty((count, n, n))
+    added = state.added
     for h in range(count):
-        A, F = at(stack(own.A), last + h), at(own.Q_root, last + h)
-        mean, P = mean @ A.T + added, A @ P @ A.T + F @ F.T
-        means[h], covariances[h] = mean, (P + P.T) / 2
+        A = at(stack(own.A), last + h)
+        F = at(own.Q_root, last + h)
+        mean = mean @ A.T + added
+        P = A @ P @ A.T + F @ F.T
+        means[h] = mean
+        covariances[h] = (P + P.T) / 2
         added = at(stack(own.B), last + h + 1) @ u[h]
     return _by_series(means, one), covariances
 
@@ -356,14 +375,16 @@ class PrivateKalman(Estimated):
     simulated: bool
 
     def __init__(self, system: StateSpace, level: Level, *, lag: int | None = None) -> None:
-        self.system, self.level = system, level_of(level, system)
+        self.system = system
+        self.level = level_of(level, system)
         self._lag = None if lag is None else as_count(lag, "lag", least=0)
         if self.level.form == "dense":
             raise InvalidInput(
                 "A dense level looks back to the first step: use dynamics.filter on the whole "
                 "stream."
             )
-        matrices, absent = system.matrices, np.zeros(1, dtype=bool)
+        matrices = system.matrices
+        absent = np.zeros(1, dtype=bool)
         plan = plan_of(self.level, system.measurements, absent, varying=matrices.varying)
         self._state = first_state(system, steps_of(matrices, plan))
         self._past: list[tuple[KalmanState, Release, Array]] = []  # inputs of each release
@@ -415,7 +436,9 @@ class PrivateKalman(Estimated):
 
     def _single(self, release: Release) -> tuple[StateEstimate, KalmanState] | None:
         """As `run_filter`, with tables kept; None where a number is not finite."""
-        state, system, n = self._state, self.system, self.system.states
+        state = self._state
+        system = self.system
+        n = self.system.states
         unit = 1.0 / math.sqrt(release.unit_variance)
         if self._kept is None or self._kept[0] != unit:
             plan = plan_of(
@@ -425,10 +448,12 @@ class PrivateKalman(Estimated):
             own = steps_of(system.matrices, plan)
             self._kept = unit, own, np.zeros((1, 0, own.width))
         _, steps, shift = self._kept
-        r, N = len(release.values), len(state.factor)
+        r = len(release.values)
+        N = len(state.factor)
         values = steps.whitened((unit * release.values)[None, None])
         batch = Batch(steps, state, values, shift, 1)
-        done, simulated = batch.run(), release.simulated
+        done = batch.run()
+        simulated = release.simulated
         zeta = done.zeta[0]
         logs = math.log(math.prod(done.scale[0].tolist())) + float(steps.logs[0])
         fit = -0.5 * (float(zeta[0] @ zeta[0]) + r * LOG_2PI) - logs + r * math.log(unit)

@@ -31,7 +31,7 @@ from privest.dynamics._steps import stack
 from privest.dynamics._system import StateSpace, system_of
 from privest.errors import InvalidInput
 from privest.estimator.result import Estimate
-from privest.records import quantile
+from privest.records import ReadOnly, quantile
 from privest.release import Release
 
 NAMED = 0.2  # of the largest entry: parts of a flat direction that are named
@@ -121,7 +121,7 @@ class FamilyEstimate(Estimate):
     DERIVED: ClassVar[tuple[str, ...]] = (*Estimate.DERIVED, "aic", "bic", "flat")
 
     def __post_init__(self) -> None:
-        """The family has made names and shapes; the bounds are not looked at yet."""
+        ReadOnly.__post_init__(self)  # the family has made names and shapes
 
     def _exact_bound(self, private: bool) -> Array | None:
         data = self._objective.data
@@ -166,7 +166,8 @@ class FamilyEstimate(Estimate):
         confidence = as_confidence(confidence)
         if as_choice(method, ("profile", "wald"), "method") == "profile":
             return self._profile(confidence).ends.copy()
-        q, count = quantile(confidence), len(self.names)
+        q = quantile(confidence)
+        count = len(self.names)
         ends = [
             [wald_end(self.family, self._maximum, j, side * q) for side in (-1, 1)]
             for j in range(count)
@@ -222,7 +223,8 @@ class FamilyEstimate(Estimate):
 
     def signal(self) -> States:
         """C x_k + D u_k (…, K, m) from all releases, without white errors; θ̂ counts as known."""
-        system, found = self.system, self.states.smoothed
+        system = self.system
+        found = self.states.smoothed
         inputs = self._objective.data[0].inputs
         C = stack(system.C)
         added = (stack(system.matrices.D) @ inputs[:, :, None])[..., 0] if system.inputs else 0.0
@@ -266,7 +268,8 @@ def flat_directions(
     Null (∞): eigenvalues below NULL of the largest at unit diagonal. Weak: a standard error above
     WEAK of `transformed` parameters.
     """
-    p, diagonal = len(information), information.diagonal()
+    p = len(information)
+    diagonal = information.diagonal()
     size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     kept = np.flatnonzero(diagonal > 0)  # the others are null by themselves
     values, vectors = np.linalg.eigh((information / np.outer(size, size))[np.ix_(kept, kept)])

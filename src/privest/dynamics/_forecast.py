@@ -30,7 +30,8 @@ from privest.records import Record
 
 BISECTIONS = 60  # of a bracket of the width of the mixture: to the last digit
 REACH = 20.0  # 2(ℓ̂ − ℓ) at the ends by which the first draws spread
-DRAWS, ROUNDS = 400, 4
+DRAWS = 400
+ROUNDS = 4
 ENOUGH = 250  # effective draws, and no further round is made
 FEWEST = 50  # effective draws, below which weights are made more even
 WIDER = 1.2  # of the deviations of a distribution to draw from
@@ -70,7 +71,8 @@ class Forecast(Record):
         """(…, h, m): x with P(y ≤ x) = probability under the mixture, by bisection."""
         p = as_confidence(probability, "probability")
         each = self._means + float(scipy.special.ndtri(p)) * self._deviations
-        low, high = each.min(axis=0), each.max(axis=0)
+        low = each.min(axis=0)
+        high = each.max(axis=0)
         for _ in range(BISECTIONS):
             middle = (low + high) / 2
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -78,7 +80,8 @@ class Forecast(Record):
             # A measurement that is known exactly is at its mean.
             away = np.where(np.isnan(away), 0.0, away)
             below = np.tensordot(self._weights, scipy.special.ndtr(away), axes=1) < p
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
+            low = np.where(below, middle, low)
+            high = np.where(below, high, middle)
         return np.asarray((low + high) / 2)
 
     def __repr__(self) -> str:
@@ -114,7 +117,8 @@ def forecast(
             "The series miss different steps: forecasts are of series with one pattern of gaps, or "
             "of a single release."
         )
-    family, data = objective.family, objective.data[0]
+    family = objective.family
+    data = objective.data[0]
     matrices = family.matrices(top.t)
     if any(part.ndim == 3 for part in (*matrices[:4], matrices.B, matrices.D)):
         raise InvalidInput(
@@ -146,11 +150,15 @@ def predictive(matrices: Matrices, data: Data, inputs: Array) -> tuple[float, Pr
     """ℓ, and the next steps under one model; inputs (1 + h, p), those of step K − 1 first."""
     value, mean, P = last_state(matrices, data)
     A, C, Q, R = matrices[:4]
-    driven, added = inputs @ matrices.B.T, inputs @ matrices.D.T
-    h, series, m = len(inputs) - 1, mean.shape[1], len(C)
+    driven = inputs @ matrices.B.T
+    added = inputs @ matrices.D.T
+    h = len(inputs) - 1
+    series = mean.shape[1]
+    m = len(C)
     found = Predictive(np.empty((h, m, series)), np.empty((h, m, m)))
     for k in range(h):
-        mean, P = A @ mean + driven[k, :, None], A @ P @ A.T + Q
+        mean = A @ mean + driven[k, :, None]
+        P = A @ P @ A.T + Q
         found.mean[k] = C @ mean + added[k + 1, :, None]
         found.covariance[k] = C @ P @ C.T + R
     return value, found
@@ -187,7 +195,9 @@ class Coordinates:
     """
 
     def __init__(self, family: Family, top: Maximum, free: Flags) -> None:
-        self.family, self.top, self.places = family, top, np.flatnonzero(free)
+        self.family = family
+        self.top = top
+        self.places = np.flatnonzero(free)
         self.variance = family.positive[self.places]
         self.other = self.places[~self.variance]
 
@@ -224,7 +234,8 @@ class Coordinates:
         return np.asarray(covariance * np.outer(slopes, slopes))
 
     def visited(self, visit: Visit, points: Array) -> tuple[Array, list[Predictive | None]]:
-        heights, found = np.full(len(points), -np.inf), []
+        heights = np.full(len(points), -np.inf)
+        found = []
         for i, psi in enumerate(points):
             t = self.working(psi)
             value, there = (-math.inf, None) if t is None else visit(t)
@@ -245,12 +256,14 @@ def posterior(objective: Objective, visit: Visit, top: Maximum, free: Flags) -> 
     coordinates = Coordinates(objective.family, top, free)
     unit = _lattice(len(coordinates.places))
     proposals = [_first_proposal(objective, coordinates)]
-    points, heights = np.empty((0, unit.shape[1])), np.empty(0)
+    points = np.empty((0, unit.shape[1]))
+    heights = np.empty(0)
     found: list[Predictive | None] = []
     for _ in range(ROUNDS):
         fresh = coordinates.folded(proposals[-1][0] + unit @ proposals[-1][1].T)
         more, there = coordinates.visited(visit, fresh)
-        points, heights = np.concatenate([points, fresh]), np.concatenate([heights, more])
+        points = np.concatenate([points, fresh])
+        heights = np.concatenate([heights, more])
         found += there
         if not np.isfinite(heights).any():
             said = "no draw of the parameters has a likelihood: the forecast is at the estimates."
@@ -282,8 +295,10 @@ def _lattice(p: int) -> Array:
 
 def _first_proposal(objective: Objective, coordinates: Coordinates) -> tuple[Array, Array]:
     """Mean and root: correlations by the curvature, deviations by the ends of profiles."""
-    top, mean = coordinates.top, coordinates.of(coordinates.top.t)
-    ends, region = [], Region(objective, objective.family, top, REACH)
+    top = coordinates.top
+    mean = coordinates.of(coordinates.top.t)
+    ends = []
+    region = Region(objective, objective.family, top, REACH)
     for j in coordinates.places.tolist():
         for side in (-1, 1):
             end = region.end(j, side)
@@ -302,7 +317,8 @@ def _first_proposal(objective: Objective, coordinates: Coordinates) -> tuple[Arr
 
 def _next_proposal(points: Array, logs: Array, mean: Array, root: Array) -> tuple[Array, Array]:
     logs = _tempered(logs)
-    weights, count = scipy.special.softmax(logs), _effective(logs)
+    weights = scipy.special.softmax(logs)
+    count = _effective(logs)
     share = count / (count + PRIOR_DRAWS * points.shape[1])
     centre = weights @ points
     off = points - centre

@@ -23,7 +23,8 @@ from privest.errors import NumericalFailure
 Answer = TypeVar("Answer")
 LONGEST = 3.0  # unit of a search in a bounded working coordinate: tanh from 0 to .995
 SLACK = 1e-7  # of ℓ: a point outside by less is in the region
-ITERATIONS, ATTEMPTS = 60, 3  # of SLSQP, from the farthest point so far
+ITERATIONS = 60  # of SLSQP
+ATTEMPTS = 3  # of SLSQP, each from the farthest point so far
 BRANCH = 1e-5  # of ℓ: a point of another branch is so far inside
 FARTHER = 1e-4  # of a standard error: an end that moves by less has not moved
 HIGHER = 1e-6  # ℓ above ℓ̂ by this (and by 1e-9 of it) is a higher maximum and no rounding
@@ -34,14 +35,16 @@ BRANCH_ROUNDS = 3  # times that ends are checked from those of other parameters
 FELT = 6.0  # of the logarithm of a variance, above its lower limit
 FIRST_ITERATIONS = 40  # of a search for another maximum, after which
 PROMISING = 20.0  # 2(ℓ̂ − ℓ) is no more than this beyond the threshold, or the search ends
-STEEP, STEEPER = 2.0, 3.0  # |artanh| of correlations: .96 and .995
+STEEP = 2.0  # |artanh| of a correlation of .96
+STEEPER = 3.0  # of .995
 
 
 def wald_end(family: Family, top: Maximum, j: int, deviations: float) -> float:
     """θ_j at t̂_i ± deviations·sd where it depends on one t_i alone; else θ̂_j ± deviations·sd
     of it.
     """
-    covariance, row = top.covariance(), _row(family, top.t, j)
+    covariance = top.covariance()
+    row = _row(family, top.t, j)
     own = np.flatnonzero(row)
     if len(own) != 1:
         return float(family.natural(top.t)[j] + deviations * np.sqrt(row @ covariance @ row))
@@ -88,9 +91,13 @@ class Region:
     """
 
     def __init__(self, function: Function, family: Family, top: Maximum, threshold: float) -> None:
-        self._function, self.family, self.top = function, family, top
-        self.threshold, self.reach = threshold, math.sqrt(threshold)
-        covariance, bounded = top.covariance(), np.isfinite(top.limits).all(axis=1)
+        self._function = function
+        self.family = family
+        self.top = top
+        self.threshold = threshold
+        self.reach = math.sqrt(threshold)
+        covariance = top.covariance()
+        bounded = np.isfinite(top.limits).all(axis=1)
         error = np.sqrt(covariance.diagonal())
         shorter = np.where(bounded, np.minimum(error, LONGEST), error) / error
         self.root = np.linalg.cholesky(covariance * np.outer(shorter, shorter))
@@ -126,7 +133,8 @@ class Region:
 
     def limit(self, j: int, side: int, t: Array) -> float:
         """θ_j as its one coordinate goes to ±∞; else its value at t."""
-        alone, far = self.alone[j], t.copy()
+        alone = self.alone[j]
+        far = t.copy()
         if alone is not None:
             far[alone[0]] = alone[1] * side * math.inf
         with np.errstate(all="ignore"):
@@ -134,7 +142,8 @@ class Region:
 
     def end(self, j: int, side: int, start: Array | None = None) -> End:
         """The end on one side (−1, 1) from a start, by default Wald's."""
-        top, root = self.top, self.root
+        top = self.top
+        root = self.root
         along = side * root.T @ self.aim(top.t, j)[1]
         unit = float(np.linalg.norm(along))  # the standard error of the aim
         u = self.reach / unit * along
@@ -180,7 +189,8 @@ class Region:
         return self._classified(j, side, farthest, converged)
 
     def _classified(self, j: int, side: int, t: Array, converged: bool) -> End:
-        alone, slack = self.alone[j], self.excess(self.function(t)[0])
+        alone = self.alone[j]
+        slack = self.excess(self.function(t)[0])
         if alone is None:
             is_open = converged and slack > FLAT * self.threshold
         else:
@@ -196,7 +206,8 @@ class Region:
         return End(side * max(side * wald, side * self.value(t, j)), False, t, rough=True)
 
     def beyond(self, j: int, side: int, end: End, guesses: Sequence[Sequence[Array]]) -> End:
-        alone, limits = self.alone[j], self.top.limits.copy()
+        alone = self.alone[j]
+        limits = self.top.limits.copy()
         if alone is not None:
             limits[alone[0], int(side * alone[1] < 0)] = end.t[alone[0]]
         unit = float(np.linalg.norm(self.root.T @ self.aim(self.top.t, j)[1]))
@@ -244,7 +255,8 @@ def profile_intervals(objective: Objective, top: Maximum, count: int, confidence
     the intervals.
     """
     threshold = float(scipy.special.chdtri(1, 1 - confidence))
-    family, starts = objective.family, _other_starts(objective, top)
+    family = objective.family
+    starts = _other_starts(objective, top)
 
     def profile(top: Maximum) -> Profile:
         others = _other_maxima(objective, top, starts, count, threshold)
@@ -262,7 +274,8 @@ def profile_intervals(objective: Objective, top: Maximum, count: int, confidence
 
 
 def _other_starts(objective: Objective, top: Maximum) -> list[Array]:
-    spread, bounded = top.covariance().diagonal(), np.isfinite(top.limits).all(axis=1)
+    spread = top.covariance().diagonal()
+    bounded = np.isfinite(top.limits).all(axis=1)
     if (spread[bounded] <= WELL_KNOWN**2).all():
         return []
     signs = 1.0 - 2.0 * np.eye(len(top.t))[_correlations(top.limits)]
@@ -287,7 +300,8 @@ def _other_maxima(
 
 def _profile(region: Region, starts: Sequence[Array], others: Sequence[Array]) -> Profile:
     """Both ends of every natural parameter at one maximum, other branches checked where loose."""
-    top, names = region.top, region.family.names
+    top = region.top
+    names = region.family.names
     ends = [[region.end(j, side) for side in (-1, 1)] for j in range(len(top.t))]
     spread = top.covariance().diagonal()[_correlations(top.limits)]
     loose = bool(len(starts)) or bool((spread > WELL_KNOWN**2).any())
@@ -301,9 +315,12 @@ def _profile(region: Region, starts: Sequence[Array], others: Sequence[Array]) -
 
 
 def _widen_to_peaks(region: Region, ends: list[list[End]], others: Sequence[Array]) -> list[str]:
-    top, names, notes = region.top, region.family.names, []
+    top = region.top
+    names = region.family.names
+    notes = []
     for t, (j, side) in itertools.product(others, np.ndindex(len(ends), 2)):
-        value, sign = region.value(t, j), 2 * side - 1
+        value = region.value(t, j)
+        sign = 2 * side - 1
         wald = wald_end(region.family, top, j, sign * region.reach)
         if sign * value > sign * wald and not ends[j][side].is_open:
             notes.append(
@@ -336,14 +353,17 @@ def _open_at_zero(
 
 def _undetermined_at_zero(region: Region, i: int, ends: list[list[End]]) -> list[int] | None:
     """The θ_j on which ℓ does not depend where θ_i = 0; None if θ_i = 0 is excluded."""
-    top, function, alone = region.top, region.function, region.alone[i]
+    top = region.top
+    function = region.function
+    alone = region.alone[i]
     if alone is None or region.limit(i, -1, top.t) != 0.0:
         return None
     place, sign = alone
     least = top.limits[place, int(sign < 0)]
     if not math.isfinite(least):
         return None
-    limits, even = top.limits.copy(), _correlations(top.limits)
+    limits = top.limits.copy()
+    even = _correlations(top.limits)
     limits[even] = np.clip(limits[even], -STEEP, STEEP)
     limits[place] = least
     at_zero = np.clip(top.t, *limits.T)
@@ -387,7 +407,8 @@ def _check_branches(region: Region, ends: list[list[End]], starts: Sequence[Arra
 
 def _variants(t: Array, limits: Array) -> list[Array]:
     """t, and t with a correlation almost ±1 and the variance q/(1 − φ²) of its process kept."""
-    even, own = _correlations(limits), np.arange(len(t))
+    even = _correlations(limits)
+    own = np.arange(len(t))
     variances = np.isfinite(limits).all(axis=1) & ~even
     narrower = 2 * (np.logaddexp(t, -t) - np.logaddexp(STEEPER, -STEEPER))  # log of 1 − tanh²
     return [t] + [
@@ -400,7 +421,8 @@ def _variants(t: Array, limits: Array) -> list[Array]:
 def _notes(
     names: Sequence[str], ends: list[list[End]], undefined: tuple[tuple[int, int], ...]
 ) -> list[str]:
-    lost, notes = {j for j, _ in undefined}, []
+    lost = {j for j, _ in undefined}
+    notes = []
     limit = [f"{name} = {pair[not pair[0].is_open].value:.4g}" for name, pair in zip(names, ends)]
     for j in sorted(lost):
         where = " or ".join(limit[i] for one, i in undefined if one == j)

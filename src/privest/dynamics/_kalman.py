@@ -27,7 +27,7 @@ from privest.dynamics._steps import (
     Matrices,
     Plan,
     Steps,
-    applied,
+    each_times,
     input_terms,
     numbers_shown,
     step_slopes,
@@ -40,19 +40,19 @@ from privest.linalg.tolerances import rank_tolerance
 
 LOG_2PI = math.log(2 * math.pi)
 HIDDEN = 1e-8  # part of a response to δ below which it is rounding of none
+LARGE = 2**19  # numbers, 4 MB: from here on NumPy asks for huge pages
 # √(variance before / after) beyond which rounding loses more than 1e-8: a vague start, or an
 # unstable system over a long gap.
 NARROWED = 1e7
-LARGE = 2**19  # numbers, 4 MB: from here on NumPy asks for huge pages
 
-PRODUCTS = (kernel.multiply, kernel.multiply_turned, kernel.still)
+PRODUCTS = (kernel.multiply, kernel.still)
 STEP = (
-    *PRODUCTS, kernel.less, kernel.load, kernel.store, kernel.copy, kernel.gram, kernel.symmetrise,
-    kernel.reflect, kernel.observe, kernel.listen, kernel.predict, kernel.update, kernel.lead_mean,
+    *PRODUCTS, kernel.less, kernel.copy, kernel.symmetrise, kernel.reflect, kernel.observe,
+    kernel.listen, kernel.predict, kernel.update,
 )  # fmt: skip
 BACK = (
-    *STEP, kernel.less_at, kernel.inverse_scale, kernel.expected_squares, kernel.smoothed_errors,
-    kernel.moved_state, kernel.add_row, kernel.add_outer, kernel.unit_less, kernel.transpose,
+    *STEP, kernel.inverse_scale, kernel.expected_squares, kernel.smoothed_errors,
+    kernel.moved_state, kernel.add_outer,
 )  # fmt: skip
 TABLES = "rows3 rows3 index rows3 rows2 index"
 
@@ -86,7 +86,9 @@ class Pass(NamedTuple):
 
 def forward(steps: Steps, begin: Array, values: Array, shift: Array, root: Array) -> Pass:
     """The filter of whitened values (K, S, r) from means (S, N) and U; shift (K, 0, 1 or S, N)."""
-    (K, S, r), N, w = values.shape, steps.transition.shape[1], steps.width
+    (K, S, r) = values.shape
+    N = steps.transition.shape[1]
+    w = steps.width
     # Entries are as many as steps at most; what is not used is never touched.
     squares = [(K, N, w)] * 3
     room = _room(*squares, (K, r, w), (K, r), (K, S, w), (K, S, w), (K, S, r))
@@ -129,7 +131,8 @@ def _wide(array: Array, width: int) -> Array:
 
 def backward(steps: Steps, done: Pass, root: Array) -> tuple[Array, Array]:
     """The smoother: means (K, S, n) and covariances (K, n, n); `root`: that of `forward`."""
-    (K, S, w), n = done.mean.shape, steps.states
+    (K, S, w) = done.mean.shape
+    n = steps.states
     states, covariance = _room((K, S, w), (K, len(root), w))
     which = np.empty(K, dtype=np.int64)
     loop = compiling.where_installed(
@@ -153,6 +156,11 @@ def upper_root(*halves: Array) -> Array:
     return np.asarray(np.copysign(1.0, upper.diagonal())[:, None] * upper)
 
 
+def unit_root_of(half: Array) -> Array:
+    """N lower triangular with N Nᵀ = X Xᵀ + I of X (m, q)."""
+    return upper_root(half, np.eye(len(half))).T
+
+
 def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
     """Refuse covariances that overflowed, or that rounding has lost after a wide gap."""
     n = steps.states
@@ -171,7 +179,8 @@ def require_sound(done: Pass, steps: Steps, *, smooth: bool = False) -> None:
         return
     if not (wide.max(axis=1) > NARROWED**2 * narrow.min(axis=1)).any():
         return
-    before, after = wide.T[done.entry], narrow.T[done.entry]
+    before = wide.T[done.entry]
+    after = narrow.T[done.entry]
     if single:
         before[0] = after[0]
     largest = before.copy()
@@ -212,7 +221,8 @@ class Undetermined(NamedTuple):
         rows = np.concatenate([self.triangle, shown])
         turn, upper = np.linalg.qr(rows, mode="complete")
         moved = turn.T @ np.concatenate([self.right, fresh])
-        q, reach = rows.shape[1], self.reach + np.square(size).sum(axis=0)
+        q = rows.shape[1]
+        reach = self.reach + np.square(size).sum(axis=0)
         density = self.density - 0.5 * np.square(moved[q:]).sum(axis=0)
         return Undetermined(upper[:q], moved[:q], reach, density)
 
@@ -275,11 +285,14 @@ class _Early(NamedTuple):
 
 
 def early_steps(steps: Steps, done: Pass, now: Undetermined, series: int) -> _Early:
-    N, own = len(steps.start), now.known()
+    N = len(steps.start)
+    own = now.known()
     found = []
     for k, e in enumerate(done.entry.tolist()):
-        j, before = steps.kind[k], own
-        ahead, after = done.ahead[k, series:, :N].T, done.mean[k, series:, :N].T
+        j = steps.kind[k]
+        before = own
+        ahead = done.ahead[k, series:, :N].T
+        after = done.mean[k, series:, :N].T
         scale = np.where(done.scale[e] > 0, done.scale[e], 1.0)
         size = np.abs(steps.rows[j, :, :N]) @ np.abs(ahead) / scale[:, None]
         now = now.after(-done.zeta[k, series:].T, size, done.zeta[k, :series].T)
@@ -342,21 +355,23 @@ def value_and_gradient(matrices: Matrices, slopes: Matrices, data: Data) -> tupl
 
 def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int) -> Derivatives:
     """∂ℓ by the tables of the steps, from one pass back; `series` of the means are data."""
-    (J, r, _), N, K = steps.rows.shape, len(steps.start), steps.steps
+    (J, r, _) = steps.rows.shape
+    N = len(steps.start)
+    K = steps.steps
     by = Derivatives(
         np.zeros((J, N, N)), np.zeros((J, N, N)), np.zeros((J, r, N)), np.zeros((J, r, r)),
         np.zeros((K, N)), np.zeros((K, r)), np.zeros(N), np.zeros((N, N)),
     )  # fmt: skip
     loop = compiling.where_installed(
         kernel.adjoint,
-        "rows3 index rows3 index rows2 rows3 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
-        "out3 out3 out2 out2 out2 out3",
+        "rows3 index rows3 index rows2 rows2 int index rows3 rows3 rows2 rows3 rows3 out3 out3 "
+        "out3 out3 out2 out2 out1 out3",
         uses=BACK,
     )
     loop(
         steps.transition, steps.lead, steps.rows, steps.kind, _wide(root.T @ root, steps.width),
-        begin[None], series, done.entry, done.filtered, done.gain, done.scale, done.mean,
-        done.zeta, *by[:6], by.start[None], by.cov[None],
+        _wide(begin, steps.width), series, done.entry, done.filtered, done.gain, done.scale,
+        done.mean, done.zeta, *by[:7], by.cov[None],
     )  # fmt: skip
     back = np.zeros((J, r, r))  # N⁻ᵀ
     back[:] = np.eye(r)
@@ -364,12 +379,14 @@ def adjoint(steps: Steps, done: Pass, begin: Array, root: Array, *, series: int)
     return by._replace(
         rows=back @ by.rows,
         noise=back @ by.noise @ back.swapaxes(1, 2),
-        offset=applied(back, steps.kind, by.offset),
+        offset=each_times(back, by.offset, steps.kind),
     )
 
 
 def last_state(matrices: Matrices, data: Data) -> tuple[float, Array, Array]:
-    found, n, S = _evaluated(matrices, data), len(matrices.mean0), data.series
+    found = _evaluated(matrices, data)
+    n = len(matrices.mean0)
+    S = data.series
     done = found.done
     open_ = done.mean[-1, S:, :n].T / math.sqrt(S)
     covariance = done.filtered[done.entry[-1], :n, :n] + open_ @ open_.T
@@ -392,15 +409,19 @@ def least_response(matrices: Matrices, data: Data) -> float:
 
 
 def _evaluated(matrices: Matrices, data: Data) -> _Evaluated:
-    plan, S, q = data.plan(matrices), data.series, matrices.diffuse.shape[1]
-    steps, values = steps_of(matrices, plan), data.by_series
+    plan = data.plan(matrices)
+    S = data.series
+    q = matrices.diffuse.shape[1]
+    steps = steps_of(matrices, plan)
+    values = data.by_series
     N = len(steps.start)
     shift: Array = np.zeros((data.steps, 0, N))
     if data.inputs.shape[1]:
         moved, offset = input_terms(matrices, plan, data.inputs)
         values = values - offset[:, None]
         shift = moved[:, None]
-    begin, root = np.repeat(steps.start[None], S, axis=0), steps.root.T
+    begin = np.repeat(steps.start[None], S, axis=0)
+    root = steps.root.T
     if q:
         values = np.concatenate([values, np.zeros((data.steps, q, values.shape[2]))], axis=1)
         begin = np.concatenate([begin, responses(steps, matrices.diffuse)])
@@ -430,9 +451,7 @@ def _profiled(done: Pass, begin: Array, series: int) -> tuple[Pass, Array, float
     turn = np.eye(len(begin))
     turn[series:, :series] = -inverse @ ((zeta[:, series:] @ inverse).T @ zeta[:, :series])
     turn[series:, series:] = math.sqrt(series) * inverse
-    loop = compiling.where_installed(kernel.turn, "rows2 out3 int")
-    loop(turn, done.mean, done.factor.shape[1])
-    loop(turn, done.zeta, done.zeta.shape[2])
+    done = done._replace(mean=turn.T @ done.mean, zeta=turn.T @ done.zeta)
     return done, turn.T @ begin, float(np.log(np.abs(upper.diagonal())).sum())
 
 

@@ -28,7 +28,8 @@ NO_PIVOT = 16 * 2.2e-16  # of the diagonal, for each column: a pivot below this 
 def reflect(top: Array, below: Array, n: int, m: int, columns: int, v: Array) -> None:
     """[top; below] to [upper triangle; 0], one reflection for each of the first n columns."""
     for j in range(n):
-        own, square = top[j, j], 0.0
+        own = top[j, j]
+        square = 0.0
         for i in range(m):
             x = below[i, j]
             v[i] = x
@@ -40,17 +41,28 @@ def reflect(top: Array, below: Array, n: int, m: int, columns: int, v: Array) ->
         scale = 1.0 / (size * head)
         for b in range(j // 4, columns // 4):
             c = 4 * b
-            a0, a1, a2, a3 = top[j, c], top[j, c + 1], top[j, c + 2], top[j, c + 3]
-            t0, t1, t2, t3 = head * a0, head * a1, head * a2, head * a3
+            a0 = top[j, c]
+            a1 = top[j, c + 1]
+            a2 = top[j, c + 2]
+            a3 = top[j, c + 3]
+            t0 = head * a0
+            t1 = head * a1
+            t2 = head * a2
+            t3 = head * a3
             for i in range(m):
                 x = v[i]
                 t0 += x * below[i, c]
                 t1 += x * below[i, c + 1]
                 t2 += x * below[i, c + 2]
                 t3 += x * below[i, c + 3]
-            t0, t1, t2, t3 = scale * t0, scale * t1, scale * t2, scale * t3
-            top[j, c], top[j, c + 1] = head * t0 - a0, head * t1 - a1
-            top[j, c + 2], top[j, c + 3] = head * t2 - a2, head * t3 - a3
+            t0 = scale * t0
+            t1 = scale * t1
+            t2 = scale * t2
+            t3 = scale * t3
+            top[j, c] = head * t0 - a0
+            top[j, c + 1] = head * t1 - a1
+            top[j, c + 2] = head * t2 - a2
+            top[j, c + 3] = head * t3 - a3
             for i in range(m):
                 x = v[i]
                 below[i, c] -= x * t0
@@ -65,7 +77,8 @@ def reflect(top: Array, below: Array, n: int, m: int, columns: int, v: Array) ->
 def observe(root: Array, heard: Array, noise: float, n: int, columns: int, told: Array) -> float:
     """Take in one number with noise ν and heard = U h: U in place, told to [gᵀ Θaᵀ]; returns c."""
     told[:] = 0.0
-    square, size = noise * noise, noise
+    square = noise * noise
+    size = noise
     for up in range(n):
         i = n - 1 - up
         x = heard[i]
@@ -73,16 +86,14 @@ def observe(root: Array, heard: Array, noise: float, n: int, columns: int, told:
             continue
         square += x * x
         new = math.sqrt(square)
-        cosine, sine = size / new, x / new
+        cosine = size / new
+        sine = x / new
         size = new
-        for b in range(i // 4, columns // 4):
-            c = 4 * b
-            a0, a1, a2, a3 = told[0, c], told[0, c + 1], told[0, c + 2], told[0, c + 3]
-            b0, b1, b2, b3 = root[i, c], root[i, c + 1], root[i, c + 2], root[i, c + 3]
-            told[0, c], told[0, c + 1] = cosine * a0 + sine * b0, cosine * a1 + sine * b1
-            told[0, c + 2], told[0, c + 3] = cosine * a2 + sine * b2, cosine * a3 + sine * b3
-            root[i, c], root[i, c + 1] = cosine * b0 - sine * a0, cosine * b1 - sine * a1
-            root[i, c + 2], root[i, c + 3] = cosine * b2 - sine * a2, cosine * b3 - sine * a3
+        for c in range(i, columns):
+            upper = told[0, c]
+            lower = root[i, c]
+            told[0, c] = cosine * upper + sine * lower
+            root[i, c] = cosine * lower - sine * upper
     return size
 
 
@@ -98,66 +109,17 @@ def multiply(left: Array, right: Array, m: int, n: int, columns: int, out: Array
                 t1 += x * right[k, c + 1]
                 t2 += x * right[k, c + 2]
                 t3 += x * right[k, c + 3]
-            out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = t0, t1, t2, t3
-
-
-def multiply_turned(left: Array, right: Array, m: int, n: int, columns: int, out: Array) -> None:
-    """out = leftᵀ right, of (n, m) and (n, columns)."""
-    for i in range(m):
-        for b in range(columns // 4):
-            c = 4 * b
-            t0 = t1 = t2 = t3 = 0.0
-            for k in range(n):
-                x = left[k, i]
-                t0 += x * right[k, c]
-                t1 += x * right[k, c + 1]
-                t2 += x * right[k, c + 2]
-                t3 += x * right[k, c + 3]
-            out[i, c], out[i, c + 1], out[i, c + 2], out[i, c + 3] = t0, t1, t2, t3
-
-
-def load(table: Array, e: int, n: int, columns: int, out: Array) -> None:
-    """out = table[e]."""
-    for i in range(n):
-        for b in range(columns // 4):
-            c = 4 * b
-            out[i, c], out[i, c + 1] = table[e, i, c], table[e, i, c + 1]
-            out[i, c + 2], out[i, c + 3] = table[e, i, c + 2], table[e, i, c + 3]
-
-
-def store(source: Array, n: int, columns: int, table: Array, e: int) -> None:
-    """table[e] = source."""
-    for i in range(n):
-        for b in range(columns // 4):
-            c = 4 * b
-            table[e, i, c], table[e, i, c + 1] = source[i, c], source[i, c + 1]
-            table[e, i, c + 2], table[e, i, c + 3] = source[i, c + 2], source[i, c + 3]
+            out[i, c] = t0
+            out[i, c + 1] = t1
+            out[i, c + 2] = t2
+            out[i, c + 3] = t3
 
 
 def copy(source: Array, first: int, n: int, columns: int, out: Array) -> None:
     """out = source[:, first : first + columns]."""
     for i in range(n):
-        for b in range(columns // 4):
-            c = 4 * b
-            s = first + c
-            out[i, c], out[i, c + 1] = source[i, s], source[i, s + 1]
-            out[i, c + 2], out[i, c + 3] = source[i, s + 2], source[i, s + 3]
-
-
-def gram(root: Array, n: int, columns: int, table: Array, e: int) -> None:
-    """table[e] = UᵀU, U upper triangular."""
-    for i in range(n):
-        for b in range(columns // 4):
-            c = 4 * b
-            t0 = t1 = t2 = t3 = 0.0
-            for k in range(i + 1):
-                x = root[k, i]
-                t0 += x * root[k, c]
-                t1 += x * root[k, c + 1]
-                t2 += x * root[k, c + 2]
-                t3 += x * root[k, c + 3]
-            table[e, i, c], table[e, i, c + 1] = t0, t1
-            table[e, i, c + 2], table[e, i, c + 3] = t2, t3
+        for c in range(columns):
+            out[i, c] = source[i, first + c]
 
 
 def still(new: Array, old: Array, n: int, columns: int) -> bool:
@@ -176,23 +138,16 @@ def predict(
     held: Array, transition: Array, drive: Array, a: int, top: Array, below: Array, v: Array
 ) -> None:
     """U of the step before in `held` to U⁻ in `top`; with 2w columns, Θ_cᵀ right in `below`."""
-    n, width, columns = transition.shape[1], transition.shape[2], top.shape[1]
+    n = transition.shape[1]
+    width = transition.shape[2]
+    columns = top.shape[1]
+    multiply(held, transition[a], n, n, width, below)
     for i in range(n):
-        for b in range(width // 4):
-            c = 4 * b
-            t0 = t1 = t2 = t3 = 0.0
-            for k in range(i, n):
-                x = held[i, k]
-                t0 += x * transition[a, k, c]
-                t1 += x * transition[a, k, c + 1]
-                t2 += x * transition[a, k, c + 2]
-                t3 += x * transition[a, k, c + 3]
-            below[i, c], below[i, c + 1], below[i, c + 2], below[i, c + 3] = t0, t1, t2, t3
         for c in range(width, columns):
             top[i, c] = below[i, c] = 0.0
         if columns > width:
             below[i, width + i] = 1.0
-    load(drive, a, n, width, top)
+    copy(drive[a], 0, n, width, top)
     reflect(top, below, n, n, columns, v)
 
 
@@ -201,7 +156,9 @@ def update(
     scale: Array, e: int,
 ) -> None:  # fmt: skip
     """Take in the numbers of a step: U⁻ to U in `top`; c_i, and g_i (with 2w columns Θ_a)."""
-    r, width, (n, columns) = rows.shape[1], rows.shape[2], top.shape
+    r = rows.shape[1]
+    width = rows.shape[2]
+    n, columns = top.shape
     for i in range(r):
         scale[e, i] = 0.0  # what must be left of a number without noise
         if noise[j, i] == 0.0:
@@ -221,41 +178,12 @@ def listen(root: Array, rows: Array, j: int, i: int, heard: Array) -> float:
     """heard = U h; its square."""
     square = 0.0
     for a in range(len(heard)):
-        t0 = t1 = t2 = t3 = 0.0
-        for b in range(a // 4, rows.shape[2] // 4):
-            c = 4 * b
-            t0 += root[a, c] * rows[j, i, c]
-            t1 += root[a, c + 1] * rows[j, i, c + 1]
-            t2 += root[a, c + 2] * rows[j, i, c + 2]
-            t3 += root[a, c + 3] * rows[j, i, c + 3]
-        heard[a] = (t0 + t1) + (t2 + t3)
-        square += heard[a] * heard[a]
+        total = 0.0
+        for c in range(a, rows.shape[2]):
+            total += root[a, c] * rows[j, i, c]
+        heard[a] = total
+        square += total * total
     return square
-
-
-def lead_mean(
-    now: Array, s: int, transition: Array, a: int, shift: Array, k: int, ahead: Array
-) -> None:
-    """x of one series to x⁻ = Ax + shift of step k, in `now` and in `ahead`."""
-    n, width, moves = transition.shape[1], transition.shape[2], shift.shape[1]
-    for b in range(width // 4):
-        c = 4 * b
-        t0 = t1 = t2 = t3 = 0.0
-        for i in range(n):
-            x = now[s, i]
-            t0 += x * transition[a, i, c]
-            t1 += x * transition[a, i, c + 1]
-            t2 += x * transition[a, i, c + 2]
-            t3 += x * transition[a, i, c + 3]
-        ahead[k, s, c], ahead[k, s, c + 1] = t0, t1
-        ahead[k, s, c + 2], ahead[k, s, c + 3] = t2, t3
-    if moves:
-        for c in range(width):
-            ahead[k, s, c] += shift[k, min(s, moves - 1), c]
-    for b in range(width // 4):  # much quicker than one by one
-        c = 4 * b
-        now[s, c], now[s, c + 1] = ahead[k, s, c], ahead[k, s, c + 1]
-        now[s, c + 2], now[s, c + 3] = ahead[k, s, c + 2], ahead[k, s, c + 3]
 
 
 def forward(
@@ -270,27 +198,42 @@ def forward(
     (S, w): before step 0; values (K, S, r) whitened, shift (K, 0, 1 or S, w). By entry, a step
     unlike the one before: P⁻, P, U, g_i and c_i. By step: x⁻, x and ζ.
     """
-    steps, n, width = kind.shape[0], transition.shape[1], transition.shape[2]
-    series, r = begin.shape[0], rows.shape[1]
-    held, top, below = root.copy(), np.zeros((n, width)), np.zeros((n, width))
-    v, heard, told, now = np.zeros(n), np.zeros(n), np.zeros((1, width)), begin.copy()
-    e, last, settled = -1, -1, False
+    steps = kind.shape[0]
+    n = transition.shape[1]
+    width = transition.shape[2]
+    series = begin.shape[0]
+    r = rows.shape[1]
+    moves = shift.shape[1]
+    held = root.copy()
+    top = np.zeros((n, width))
+    below = np.zeros((n, width))
+    v = np.zeros(n)
+    heard = np.zeros(n)
+    told = np.zeros((1, width))
+    now = begin.copy()
+    e = -1
+    last = -1
+    settled = False
     for k in range(steps):
         j = kind[k]
         a = lead[j]
         if not (settled and j == last):
             e += 1
             predict(held, transition, drive, a, top, below, v)
-            gram(top, n, width, predicted, e)
+            multiply(top.T, top, n, n, width, predicted[e])
             update(top, rows, noise, j, heard, told, gain, scale, e)
-            gram(top, n, width, filtered, e)
+            multiply(top.T, top, n, n, width, filtered[e])
             settled = j == last and still(top, held, n, width)
             last = j
             copy(top, 0, n, width, held)
-            store(top, n, width, factor, e)
+            copy(top, 0, n, width, factor[e])
         entry[k] = e
+        multiply(now, transition[a], series, n, width, ahead[k])
+        for s in range(series if moves else 0):
+            for c in range(width):
+                ahead[k, s, c] += shift[k, min(s, moves - 1), c]
+        copy(ahead[k], 0, series, width, now)
         for s in range(series):
-            lead_mean(now, s, transition, a, shift, k, ahead)
             for i in range(r):
                 if scale[e, i] == 0.0:
                     zeta[k, s, i] = 0.0
@@ -319,28 +262,43 @@ def backward(
     Returns how many covariances differ; `which`: that of each step.
     """
     steps, series, width = mean.shape
-    n, r, columns = factor.shape[1], rows.shape[1], 2 * width
-    X, new, half, U = np.eye(n, width), np.eye(n, width), np.eye(n, width), np.eye(n, width)
-    unit, moved = np.zeros((series, width)), np.zeros((series, width))
-    top, below, held = np.zeros((n, columns)), np.zeros((n, columns)), root.copy()
-    v, heard, told, scale = np.zeros(n), np.zeros(n), np.zeros((1, columns)), np.zeros((1, r))
-    later, lost, fresh = np.zeros((n, width)), np.zeros((n, width)), np.zeros((1, r, width))
-    at, last, settled = -1, -1, False
+    n = factor.shape[1]
+    r = rows.shape[1]
+    columns = 2 * width
+    X = np.eye(n, width)
+    new = np.eye(n, width)
+    half = np.eye(n, width)
+    U = np.eye(n, width)
+    unit = np.zeros((series, width))
+    moved = np.zeros((series, width))
+    top = np.zeros((n, columns))
+    below = np.zeros((n, columns))
+    held = root.copy()
+    v = np.zeros(n)
+    heard = np.zeros(n)
+    told = np.zeros((1, columns))
+    scale = np.zeros((1, r))
+    later = np.zeros((n, width))
+    lost = np.zeros((n, width))
+    fresh = np.zeros((1, r, width))
+    at = -1
+    last = -1
+    settled = False
     for back in range(steps):
         k = steps - 1 - back
         e = entry[k]
         if e != last:
             j = kind[k]
-            load(factor, e, n, width, U)
+            copy(factor[e], 0, n, width, U)
             if e > 0:
-                load(factor, e - 1, n, width, held)
+                copy(factor[e - 1], 0, n, width, held)
             else:
                 copy(root, 0, n, width, held)
             predict(held, transition, drive, lead[j], top, below, v)
             update(top, rows, noise, j, heard, told, fresh, scale, 0)
             copy(top, width, n, width, later)
             copy(below, width, n, width, half)
-            multiply_turned(half, half, n, n, width, lost)
+            multiply(half.T, half, n, n, width, lost)
         multiply(unit, U, series, n, width, moved)
         for s in range(series):
             for c in range(width):
@@ -355,11 +313,11 @@ def backward(
         if not (settled and e == last):
             at += 1
             multiply(X, U, n, n, width, half)
-            multiply_turned(U, half, n, n, width, new)
+            multiply(U.T, half, n, n, width, new)
             symmetrise(new, n)
-            store(new, n, width, covariance, at)
+            copy(new, 0, n, width, covariance[at])
             multiply(X, later, n, n, width, half)
-            multiply_turned(later, half, n, n, width, new)
+            multiply(later.T, half, n, n, width, new)
             less(-1.0, lost, n, n, new)
             symmetrise(new, n)
             settled = e == last and still(new, X, n, n)
@@ -380,13 +338,6 @@ def less(times: float, part: Array, m: int, n: int, out: Array) -> None:
     for i in range(m):
         for c in range(n):
             out[i, c] -= times * part[i, c]
-
-
-def less_at(times: float, part: Array, m: int, n: int, table: Array, e: int) -> None:
-    """table[e] −= times·part."""
-    for i in range(m):
-        for c in range(n):
-            table[e, i, c] -= times * part[i, c]
 
 
 def inverse_scale(H: Array, g: Array, scale: Array, e: int, c: Array, inverse: Array) -> None:
@@ -422,7 +373,8 @@ def smoothed_errors(
     error: Array, rho: Array,
 ) -> None:  # fmt: skip
     """ê, ρ and σ of the step before, of one series."""
-    r, n = len(error), len(rho)
+    r = len(error)
+    n = len(rho)
     for i in range(r):
         total = zeta[k, s, i]
         for a in range(n):
@@ -445,20 +397,14 @@ def smoothed_errors(
         sigma[s, a] = total
 
 
-def moved_state(mean: Array, k: int, s: int, P: Array, sigma: Array, out: Array) -> None:
+def moved_state(mean: Array, s: int, P: Array, sigma: Array, out: Array) -> None:
     """out = x + Pσ."""
     n = len(out)
     for a in range(n):
-        total = mean[k, s, a]
+        total = mean[s, a]
         for b in range(n):
             total += P[a, b] * sigma[s, b]
         out[a] = total
-
-
-def add_row(row: Array, table: Array, k: int) -> None:
-    """table[k] += row."""
-    for a in range(len(row)):
-        table[k, a] += row[a]
 
 
 def add_outer(times: float, left: Array, right: Array, table: Array, j: int) -> None:
@@ -466,21 +412,6 @@ def add_outer(times: float, left: Array, right: Array, table: Array, j: int) -> 
     for a in range(len(left)):
         for b in range(len(right)):
             table[j, a, b] += times * left[a] * right[b]
-
-
-def unit_less(T: Array, n: int) -> None:
-    """T to I − T."""
-    for a in range(n):
-        for b in range(n):
-            T[a, b] = -T[a, b]
-        T[a, a] += 1.0
-
-
-def transpose(matrix: Array, n: int, out: Array) -> None:
-    """out = matrixᵀ."""
-    for a in range(n):
-        for b in range(n):
-            out[b, a] = matrix[a, b]
 
 
 def adjoint(
@@ -498,44 +429,62 @@ def adjoint(
     The first `data` series are data; further ones add their squares only (a diffuse start).
     """
     steps, series, width = mean.shape
-    n, r = transition.shape[1], rows.shape[1]
-    square, wide = (n, width), (r, width)
-    M, N, T, work = np.zeros(square), np.zeros(square), np.zeros(square), np.zeros(square)
-    NAP, new, At, A = np.zeros(square), np.zeros(square), np.zeros(square), np.zeros(square)
-    P, P0, H, g = np.zeros(square), np.zeros(square), np.zeros(wide), np.zeros(wide)
-    W, K, KM, expected = np.zeros(wide), np.zeros(wide), np.zeros(wide), np.zeros(wide)
-    c, inverse, D = np.zeros((r, r)), np.zeros((r, r)), np.zeros((r, r))
-    sigma, rho, error = np.zeros((series, n)), np.zeros(n), np.zeros(r)
-    state, past = np.zeros(n), np.zeros(n)
-    last, before, settled, of = -1, -2, False, 0
+    n = transition.shape[1]
+    r = rows.shape[1]
+    square = (n, width)
+    wide = (r, width)
+    unit = np.eye(n, width)
+    M = np.zeros(square)
+    N = np.zeros(square)
+    T = np.zeros(square)
+    work = np.zeros(square)
+    NAP = np.zeros(square)
+    new = np.zeros(square)
+    A = np.zeros(square)
+    W = np.zeros(wide)
+    K = np.zeros(wide)
+    KM = np.zeros(wide)
+    expected = np.zeros(wide)
+    c = np.zeros((r, r))
+    inverse = np.zeros((r, r))
+    D = np.zeros((r, r))
+    sigma = np.zeros((series, n))
+    rho = np.zeros(n)
+    error = np.zeros(r)
+    state = np.zeros(n)
+    past = np.zeros(n)
+    last = -1
+    before = -2
+    settled = False
+    of = 0
     times = 0.0  # data series of steps whose expectations N, D, … are the same and still to count
     for back in range(steps):
         k = steps - 1 - back
-        j, e = kind[k], entry[k]
+        j = kind[k]
+        e = entry[k]
         first = entry[k - 1] if k > 0 else -1
         again = (e, first) == (last, before)
         if not (settled and again):
-            less_at(times, NAP, n, n, by_transition, of)
-            less_at(0.5 * times, N, n, n, by_drive, of)
-            less_at(times, expected, r, n, by_rows, of)
-            less_at(0.5 * times, D, r, r, by_noise, of)
-            times, of = 0.0, j
-            load(transition, lead[j], n, width, At)
-            load(filtered, e, n, width, P)
-            load(rows, j, r, width, H)
-            load(gain, e, r, width, g)
-            if first >= 0:
-                load(filtered, first, n, width, P0)
-            else:
-                copy(cov0, 0, n, width, P0)
+            less(times, NAP, n, n, by_transition[of])
+            less(0.5 * times, N, n, n, by_drive[of])
+            less(times, expected, r, n, by_rows[of])
+            less(0.5 * times, D, r, r, by_noise[of])
+            times = 0.0
+            of = j
+            At = transition[lead[j]]
+            P = filtered[e]
+            P0 = filtered[first] if first >= 0 else cov0
+            H = rows[j]
+            g = gain[e]
             inverse_scale(H, g, scale, e, c, inverse)
             multiply(inverse, H, r, r, width, W)
-            multiply_turned(inverse, g, r, r, width, K)  # Kᵀ
-            multiply_turned(K, H, n, r, width, T)
-            unit_less(T, n)
+            multiply(inverse.T, g, r, r, width, K)  # Kᵀ
+            multiply(K.T, H, n, r, width, work)
+            copy(unit, 0, n, width, T)
+            less(1.0, work, n, n, T)
             multiply(M, T, n, n, width, work)
-            multiply_turned(T, work, n, n, width, N)
-            multiply_turned(W, W, n, r, width, work)
+            multiply(T.T, work, n, n, width, N)
+            multiply(W.T, W, n, r, width, work)
             less(-1.0, work, n, n, N)
             multiply(K, M, r, n, width, KM)
             multiply(KM, P, r, n, width, W)
@@ -543,37 +492,37 @@ def adjoint(
             less(1.0, W, r, n, expected)
             expected_squares(inverse, KM, K, D)
             multiply(At, N, n, n, width, work)
-            multiply_turned(work, P0, n, n, width, NAP)
-            transpose(At, n, A)
+            multiply(work.T, P0, n, n, width, NAP)
+            A[:, :n] = At[:, :n].T
             multiply(work, A, n, n, width, new)
             symmetrise(new, n)
             settled = again and still(new, M, n, n)
-            last, before = e, first
+            last = e
+            before = first
             copy(new, 0, n, width, M)
         times += data
         for s in range(series):
-            moved_state(mean, k, s, P, sigma, state)
+            moved_state(mean[k], s, P, sigma, state)
             smoothed_errors(zeta, k, s, H, g, inverse, At, sigma, error, rho)
-            if k > 0:
-                moved_state(mean, k - 1, s, P0, sigma, past)
-            else:
-                moved_state(begin, 0, s, P0, sigma, past)
+            moved_state(mean[k - 1] if k > 0 else begin, s, P0, sigma, past)
             add_outer(1.0, rho, past, by_transition, j)
             add_outer(0.5, rho, rho, by_drive, j)
             add_outer(1.0, error, state, by_rows, j)
             add_outer(0.5, error, error, by_noise, j)
             if s < data:
-                add_row(rho, by_shift, k)
-                add_row(error, by_offset, k)
-    less_at(times, NAP, n, n, by_transition, of)
-    less_at(0.5 * times, N, n, n, by_drive, of)
-    less_at(times, expected, r, n, by_rows, of)
-    less_at(0.5 * times, D, r, r, by_noise, of)
-    less_at(0.5 * data, M, n, n, by_cov, 0)
+                for a in range(n):
+                    by_shift[k, a] += rho[a]
+                for i in range(r):
+                    by_offset[k, i] += error[i]
+    less(times, NAP, n, n, by_transition[of])
+    less(0.5 * times, N, n, n, by_drive[of])
+    less(times, expected, r, n, by_rows[of])
+    less(0.5 * times, D, r, r, by_noise[of])
+    less(0.5 * data, M, n, n, by_cov[0])
     for s in range(series):
         add_outer(0.5, sigma[s], sigma[s], by_cov, 0)
         if s < data:
-            add_row(sigma[s], by_mean, 0)
+            by_mean += sigma[s]
 
 
 def roots(covariances: Array, out: Array) -> None:
@@ -599,9 +548,12 @@ def roots(covariances: Array, out: Array) -> None:
 
 def unit_roots(shown: Array, roots: Array, own: Index, out: Array) -> None:
     """Lower triangular N with N Nᵀ = X Xᵀ + I, X = shown_j·roots[own[j]], by reflections."""
-    m, q = shown.shape[1], roots.shape[2]
+    m = shown.shape[1]
+    q = roots.shape[2]
     width = m + (-m) % 4
-    top, below, v = np.zeros((m, width)), np.zeros((q, width)), np.zeros(q)
+    top = np.zeros((m, width))
+    below = np.zeros((q, width))
+    v = np.zeros(q)
     for j in range(shown.shape[0]):
         for i in range(m):
             for c in range(width):
@@ -615,44 +567,6 @@ def unit_roots(shown: Array, roots: Array, own: Index, out: Array) -> None:
         for i in range(m):
             for c in range(m):
                 out[j, i, c] = top[c, i] if c <= i else 0.0
-
-
-def white_rows(shown: Array, C: Array, own: Index, noise: Array, out: Array) -> None:
-    """h = N⁻¹G of each kind, G = LᵀC: shown Lᵀ (J, r, m), C[own[j]] (m, n); out (J, r, w)."""
-    for j in range(shown.shape[0]):
-        for i in range(shown.shape[1]):
-            unit = 1.0 / noise[j, i, i] if noise[j, i, i] > 0.0 else 1.0
-            for c in range(C.shape[2]):
-                total = 0.0
-                for a in range(C.shape[1]):
-                    total += shown[j, i, a] * C[own[j], a, c]
-                for a in range(i):
-                    total -= noise[j, i, a] * out[j, a, c]
-                out[j, i, c] = unit * total
-
-
-def apply(tables: Array, kind: Index, vectors: Array, out: Array) -> None:
-    for k in range(kind.shape[0]):
-        j = kind[k]
-        for i in range(tables.shape[1]):
-            total = 0.0
-            for c in range(tables.shape[2]):
-                total += tables[j, i, c] * vectors[k, c]
-            out[k, i] = total
-
-
-def turn(matrix: Array, vectors: Array, n: int) -> None:
-    """Tᵀv_k in place, T (s, s), the first n columns of v (K, s, w)."""
-    count = vectors.shape[1]
-    moved = np.zeros(count)
-    for k in range(vectors.shape[0]):
-        for c in range(n):
-            for p in range(count):
-                moved[p] = 0.0
-                for s in range(count):
-                    moved[p] += matrix[s, p] * vectors[k, s, c]
-            for p in range(count):
-                vectors[k, p, c] = moved[p]
 
 
 def whiten(noise: Array, kind: Index, values: Array) -> None:

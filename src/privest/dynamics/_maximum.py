@@ -35,7 +35,9 @@ class Objective:
     """t ↦ ℓ(t), ∂ℓ/∂t of a family on data, kept; −∞ where there is no model."""
 
     def __init__(self, family: Family, data: list[Data]) -> None:
-        self.family, self.data, self.evaluations = family, data, 0
+        self.family = family
+        self.data = data
+        self.evaluations = 0
         self._made: dict[bytes, tuple[float, Array]] = {}
 
     def value(self, t: Array) -> float:
@@ -54,9 +56,11 @@ class Objective:
 
     def _evaluated(self, t: Array) -> tuple[float, Array]:
         self.evaluations += 1
-        total, slope = 0.0, np.zeros(len(t))
+        total = 0.0
+        slope = np.zeros(len(t))
         try:
-            matrices, slopes = self.family.matrices(t), self.family.slopes(t)
+            matrices = self.family.matrices(t)
+            slopes = self.family.slopes(t)
             for own in self.data:
                 value, gradient = value_and_gradient(matrices, slopes, own)
                 total += value
@@ -137,7 +141,9 @@ def newton(function: Function, start: Array, limits: Array, fixed: Flags | bool 
         higher, its = function(moved)
         if not higher >= value - ROUNDING * abs(value):
             break
-        t, value, slope = moved, higher, its
+        t = moved
+        value = higher
+        slope = its
         if distance > SMALL:
             H = curvature(function, t, limits)
     held = _held(t, slope, limits) | fixed
@@ -187,7 +193,8 @@ def curvature(function: Function, t: Array, limits: Array) -> Array:
     p = len(t)
     H: Array = np.empty((p, p))
     for i in range(p):
-        ahead, behind = t.copy(), t.copy()
+        ahead = t.copy()
+        behind = t.copy()
         ahead[i] = min(t[i] + DIFFERENCE, limits[i, 1])
         behind[i] = max(t[i] - DIFFERENCE, limits[i, 0])
         H[i] = (function(behind)[1] - function(ahead)[1]) / (ahead[i] - behind[i])

@@ -93,19 +93,24 @@ class Moments(NamedTuple):
 
 
 def moments_of(data: list[Data]) -> Moments:
-    level, K, unit = data[0].level, data[0].steps, data[0].unit
+    level = data[0].level
+    K = data[0].steps
+    unit = data[0].unit
     if level.form == "dense":
         gain = np.linalg.norm(level.dense_rows(0, K), axis=1)
     else:
         gain = np.sqrt(np.square(level.blocks(0, K)[:, :, 0, 0]).sum(axis=0))
-    gain, lagged, columns = unit * gain, level.reach > 0 or level.form == "dense", data[0].inputs
+    gain = unit * gain
+    lagged = level.reach > 0 or level.form == "dense"
+    columns = data[0].inputs
     size = np.where(gain > 0, gain, 1.0)[:, None]
     if columns.shape[1] and lagged:
         columns = unit * shown_series(level, columns.T[:, :, None])[:, :, 0].T / size
     flags = [np.repeat(~of_entries(own.missing)[:, :1], own.series, axis=1) for own in data]
     there = np.concatenate(flags, axis=1) & (gain > 0)[:, None]
     every = np.concatenate([own.values[:, 0] for own in data], axis=1)
-    values, noise = np.where(there, every / size, 0.0), np.where(there, size**-2, 0.0)
+    values = np.where(there, every / size, 0.0)
+    noise = np.where(there, size**-2, 0.0)
     found = Moments(values, columns, noise, _weights(values, noise, there), lagged)
     rest, _ = found.residuals(columns)
     square = float((rest.weight * np.square(rest.values)).sum())

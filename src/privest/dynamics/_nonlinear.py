@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_choice, as_count, plural
+from privest.arrays import Array, ArrayLike, as_array, as_choice, as_count, as_kind
 from privest.dynamics._bound import StateBound, state_bound
 from privest.dynamics._filter import StateEstimate, States, filter_linear
-from privest.dynamics._kalman import LOG_2PI, upper_root
+from privest.dynamics._kalman import LOG_2PI, unit_root_of, upper_root
 from privest.dynamics._releases import Level, given_values, level_of_release
-from privest.dynamics._steps import numbers_shown, of_entries, unit_root_of
+from privest.dynamics._steps import numbers_shown, of_entries
 from privest.dynamics._system import StateSpace, as_system, known_inputs
 from privest.errors import InvalidInput
 from privest.model.derivative import numerical_jacobian
@@ -78,20 +78,24 @@ class NonlinearStateSpace:
         measurement_jacobian: Map | None = None, inputs: int = 0,
     ) -> None:  # fmt: skip
         start = as_array(mean0, "mean0", ndim=1)
-        self.inputs, n = as_count(inputs, "inputs", least=0), len(start)
+        self.inputs = as_count(inputs, "inputs", least=0)
+        n = len(start)
         self.f: _Function = _Function("f", transition, transition_jacobian, self.inputs > 0)
         self.h: _Function = _Function("h", measurement, measurement_jacobian, self.inputs > 0)
         none = np.zeros(self.inputs)
-        moved, seen = self.f.value(start, none), self.h.value(start, none)
+        moved = self.f.value(start, none)
+        seen = self.h.value(start, none)
         if moved.shape != (n,):
             raise InvalidInput(f"f must return {n} states; it returned shape {moved.shape}.")
         # A linear system at the start checks Q, R and cov0 once.
         self.frame: StateSpace = StateSpace(
-            np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0
-        )
+            np.zeros((n, n)), np.zeros((len(seen), n)), Q, R, start, cov0,
+            B=np.zeros((n, self.inputs)) if self.inputs else None,
+        )  # fmt: skip
         if self.frame.steps is not None:
             raise InvalidInput("Q and R of a nonlinear system have no time axis.")
-        self.states, self.measurements = n, len(seen)
+        self.states = n
+        self.measurements = len(seen)
 
     def linearised(self, states: ArrayLike, *, inputs: ArrayLike | None = None) -> StateSpace:
         path = as_array(states, "the trajectory", ndim=2)
@@ -99,18 +103,15 @@ class NonlinearStateSpace:
             raise InvalidInput(
                 f"the trajectory must be (K, {self.states}); received shape {path.shape}."
             )
-        frame, u = self.frame, known_inputs(inputs, len(path), self.inputs)
+        frame = self.frame
+        u = known_inputs(inputs, len(path), self.inputs)
         A, C = (
             np.stack([own.linear(*pair)[1] for pair in zip(path, u)]) for own in (self.f, self.h)
         )
         return StateSpace(A, C, frame.Q, frame.R, np.zeros(self.states), frame.cov0)
 
     def __repr__(self) -> str:
-        inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
-        size = (
-            f"{plural(self.states, 'state')}, {plural(self.measurements, 'measurement')} per step"
-        )
-        return f"NonlinearStateSpace({size}{inputs})"
+        return f"Nonlinear{self.frame!r}"
 
 
 def local_bound(
@@ -151,7 +152,8 @@ def _by_slopes(own: _Function, u: Array, mean: Array, root: Array) -> _Linear:
 
 
 def _by_points(own: _Function, u: Array, mean: Array, root: Array) -> _Linear:
-    n, kappa = len(mean), max(3.0 - len(mean), 0.0)
+    n = len(mean)
+    kappa = max(3.0 - len(mean), 0.0)
     scale = n + kappa
     points = mean + math.sqrt(scale) * np.concatenate([np.zeros((1, n)), root.T, -root.T])
     weights = np.full(2 * n + 1, 0.5 / scale)
@@ -194,14 +196,18 @@ def _step(
 ) -> _Step:  # fmt: skip
     """From the state before, its input `before` (None: this is step 0), rows and values shown."""
     mean, factor = state
-    n, m, frame = system.states, system.measurements, system.frame.matrices
+    n = system.states
+    m = system.measurements
+    frame = system.frame.matrices
     later: Array = np.eye(n)
     lost: Array = np.zeros((n, n))
     if before is not None:
         f = rule(system.f, before, mean, factor.T)
         drive = upper_root(frame.Q_root[0], f.residual)
         turn, upper = _triangle(np.concatenate([drive, f.moved.T]))
-        mean, factor, later = f.value, upper[:n], turn[:n, n:].T
+        mean = f.value
+        factor = upper[:n]
+        later = turn[:n, n:].T
         lost = turn[n:, n:].T @ turn[n:, n:]
     if shown is None:
         nothing = np.zeros(m), np.zeros(()), np.zeros((n, m))
@@ -211,7 +217,8 @@ def _step(
     noise = unit_root_of(rows @ np.concatenate([frame.R_root[0], h.residual], axis=1))
     left = np.concatenate([noise.T, (rows @ h.moved).T])
     turn, upper = _triangle(np.concatenate([left, np.eye(m + n, n, -m)], axis=1))  # by ξ
-    scale, gain = upper[:m, :m].T, upper[:m, m:].T
+    scale = upper[:m, :m].T
+    gain = upper[:m, m:].T
     zeta = np.linalg.solve(scale, values - rows @ h.value)
     logs = np.log(scale.diagonal()).sum()
     narrow = upper[m:, m:] @ factor
@@ -263,7 +270,8 @@ def _filtered(
     rule: Rule, system: NonlinearStateSpace, wanted: StreamLevel,
     release: Release, inputs: ArrayLike | None,
 ) -> StateEstimate:  # fmt: skip
-    frame, m = system.frame, system.measurements
+    frame = system.frame
+    m = system.measurements
     if wanted.reach:
         raise InvalidInput("Filters of nonlinear systems need a level that does not look back.")
     given = given_values(release, wanted)
@@ -272,9 +280,11 @@ def _filtered(
     hidden = np.broadcast_to(of_entries(given.missing), (K, m))
     shown = given.unit * np.where(hidden[..., None], 0.0, wanted.blocks(0, K)[0])
     values = np.where(hidden, 0.0, given.values)
-    state, found = (frame.mean0, frame.matrices.root0.T), list[_Step]()
+    state = (frame.mean0, frame.matrices.root0.T)
+    found = list[_Step]()
     for k in range(K):
-        seen, before = None if hidden[k].all() else (shown[k], values[k]), u[k - 1] if k else None
+        seen = None if hidden[k].all() else (shown[k], values[k])
+        before = u[k - 1] if k else None
         found.append(_step(rule, system, state, before, u[k], seen))
         state = found[-1].mean, found[-1].factor
     steps = _Step(*(np.stack(part) for part in zip(*found)))
@@ -291,11 +301,15 @@ def _filtered(
 
 def _smoothed(steps: _Step) -> tuple[Array, Array]:
     K, n = steps.mean.shape
-    states, covariances = np.empty((K, n)), np.empty((K, n, n))
-    error, X = np.zeros(n), np.eye(n)
+    states = np.empty((K, n))
+    covariances = np.empty((K, n, n))
+    error = np.zeros(n)
+    X = np.eye(n)
     for k in reversed(range(K)):
-        U, later = steps.factor[k], steps.later[k]
-        states[k], covariances[k] = steps.mean[k] + U.T @ error, U.T @ X @ U
+        U = steps.factor[k]
+        later = steps.later[k]
+        states[k] = steps.mean[k] + U.T @ error
+        covariances[k] = U.T @ X @ U
         error = steps.fresh[k] @ steps.zeta[k] + later @ error
         X = later @ X @ later.T + steps.lost[k]
     return states, (covariances + covariances.swapaxes(1, 2)) / 2
@@ -306,19 +320,20 @@ def _forecast(
     inputs: ArrayLike | None,
 ) -> tuple[Array, Array]:  # fmt: skip
     count = as_count(steps, "steps", least=1)
-    u, found = known_inputs(inputs, count, system.inputs), []
+    u = known_inputs(inputs, count, system.inputs)
+    found = []
     for now in u:
         done = _step(rule, system, state, before, now, None)
-        state, before = (done.mean, done.factor), now
+        state = (done.mean, done.factor)
+        before = now
         found.append((done.mean, done.factor.T @ done.factor))
     means, covariances = (np.stack(part) for part in zip(*found))
     return means, covariances
 
 
 def _require_nonlinear(system: object) -> NonlinearStateSpace:
-    if not isinstance(system, NonlinearStateSpace):
-        raise InvalidInput(
-            f"system must be a dynamics.NonlinearStateSpace; received a {type(system).__name__}. "
-            '(A linear StateSpace: method="kalman", which is exact.)'
-        )
-    return system
+    needed = (
+        "system must be a dynamics.NonlinearStateSpace (a linear StateSpace: "
+        'method="kalman", which is exact)'
+    )
+    return as_kind(system, NonlinearStateSpace, needed)

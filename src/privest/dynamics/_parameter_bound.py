@@ -48,7 +48,8 @@ def information(matrices: Matrices, slopes: Matrices, data: Data) -> Array:
     Diffuse start: the limit of δ ~ N(0, κI) from κ and 2κ.
     """
     plan = data.plan(matrices)
-    seen, (shift, _) = steps_of(matrices, plan), input_terms(matrices, plan, data.inputs)
+    seen = steps_of(matrices, plan)
+    shift, _ = input_terms(matrices, plan, data.inputs)
     given = step_slopes(matrices, slopes, plan, data.inputs)
     cov = seen.root @ seen.root.T
     if not matrices.diffuse.shape[1]:
@@ -89,23 +90,31 @@ def _information(seen: Steps, given: Derivatives, shift: Array, cov: Array) -> A
 
     Where no parameter changes A or G, ξ is without x̂ (whose variance may grow without end).
     """
-    p, N, steps = len(given.start), len(seen.start), seen.steps
+    p = len(given.start)
+    N = len(seen.start)
+    steps = seen.steps
     driven = np.concatenate([shift[None], given.shift]).transpose(1, 0, 2).reshape(steps, -1)
     mean = np.concatenate([seen.start[None], given.start]).ravel()
     moving = bool(mean.any() or driven.any() or given.offset.any())
     used = slice(0 if given.transition.any() or given.rows.any() else N, None)
-    driven, mean = driven[:, used], mean[used]
+    driven = driven[:, used]
+    mean = mean[used]
     now = _Covariances(cov, given.cov, np.zeros((len(mean), len(mean))))
-    total, before, settled = np.zeros((p, p)), math.inf, False
+    total = np.zeros((p, p))
+    before = math.inf
+    settled = False
     last = -1
     for k, kind in enumerate(seen.kind.tolist()):
         if kind != last:
-            settled, before, last = False, math.inf, kind
+            settled = False
+            before = math.inf
+            last = kind
         if not settled:
             then = now
             now, maps = _covariance_step(seen, given, kind, now, used)
             change = _change(now, then)
-            settled, before = _has_settled(change, before), change
+            settled = _has_settled(change, before)
+            before = change
         total += maps.added
         if moving:
             mean = maps.lead @ mean + driven[k]
@@ -129,7 +138,8 @@ def _change(new: _Covariances, old: _Covariances) -> float:
         size = np.where(size > 0, size, 1.0)
         return np.outer(size, size)
 
-    own, whole = unit(new.P), unit(new.spread)
+    own = unit(new.P)
+    whole = unit(new.spread)
     size = np.abs(new.slopes / own).max(initial=0.0)
     moved = np.abs((new.slopes - old.slopes) / own).max(initial=0.0)
     return max(
@@ -144,7 +154,9 @@ def _covariance_step(
 ) -> tuple[_Covariances, _Maps]:
     A, F, G, noise = seen.of_kind(j)
     dA, dQ, dG, dV = (part[:, j] for part in given[:4])
-    p, N, r = len(dA), len(A), len(G)
+    p = len(dA)
+    N = len(A)
+    r = len(G)
     led = dA @ now.P @ A.T
     P = A @ now.P @ A.T + F @ F.T
     slopes = led + led.swapaxes(1, 2) + A @ now.slopes @ A.T + dQ
@@ -177,9 +189,11 @@ def _covariance_step(
 
 def _blocks(first: Array, below: Array, own: Array) -> Array:
     """[[first, 0, …], [below_i, own at i]]."""
-    p, (rows, N) = len(below), first.shape
+    p = len(below)
+    rows, N = first.shape
     found = np.zeros((p + 1, rows, p + 1, N))
-    found[0, :, 0], found[1:, :, 0] = first, below
+    found[0, :, 0] = first
+    found[1:, :, 0] = below
     found[np.arange(1, p + 1), :, np.arange(1, p + 1)] = own
     return found.reshape((p + 1) * rows, (p + 1) * N)
 
@@ -206,7 +220,8 @@ def information_of(
 
 def _given_start(matrices: Matrices, slopes: Matrices, data: Data, x_0: Array) -> Array:
     """I_θθ − I_θδ I_δδ⁻¹ I_δθ of one series that starts at x_0."""
-    p, q = len(slopes.A), matrices.diffuse.shape[1]
+    p = len(slopes.A)
+    q = matrices.diffuse.shape[1]
     known = matrices._replace(mean0=x_0, diffuse=matrices.diffuse[:, :0])
     wide = Matrices(*(np.concatenate([own, np.zeros((q, *own.shape[1:]))]) for own in slopes))
     wide = wide._replace(diffuse=wide.diffuse[:, :, :0])
@@ -273,7 +288,8 @@ def expected_information(
 
     `private`: from the releases; else from the measurements. `planned`: x_0 is mean0.
     """
-    matrices, total = family.matrices(t), np.zeros((family.size, family.size))
+    matrices = family.matrices(t)
+    total = np.zeros((family.size, family.size))
     slopes = Matrices(*(part[free] for part in family.slopes(t)))
     try:
         for own in data if free.any() else ():
@@ -300,7 +316,8 @@ def exposure(level: StreamLevel, steps: int) -> float:
     """λmax(S̄), S̄ = AᵀA; with lags of the first LONGEST measurements."""
     if level.form == "dense":
         return float(np.linalg.norm(level.dense_rows(0, steps), 2) ** 2)
-    reach, m = level.reach, level.block or 0
+    reach = level.reach
+    m = level.block or 0
     if not reach:
         blocks = level.blocks(0, 1 if level.steps is None else steps)[0]
         return float(np.linalg.norm(blocks, 2, axis=(1, 2)).max() ** 2)
@@ -308,7 +325,8 @@ def exposure(level: StreamLevel, steps: int) -> float:
     blocks = level.blocks(0, count + reach if level.steps is None else level.steps)
     band = np.zeros(((reach + 1) * m, count * m))  # LAPACK's lower band storage of S̄
     for lag, later in zip(*np.tril_indices(reach + 1)[::-1]):
-        left, right = blocks[later - lag, later:][:count], blocks[later, later:][:count]
+        left = blocks[later - lag, later:][:count]
+        right = blocks[later, later:][:count]
         part = left.swapaxes(-1, -2) @ right  # of S̄_{k+lag, k}, shown by step k + later
         for row, column in np.ndindex(m, m):
             below = lag * m + row - column

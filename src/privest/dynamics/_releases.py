@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_flags, plural
+from privest.arrays import Array, ArrayLike, Flags, as_flags, as_kind, plural
 from privest.dynamics._steps import Matrices, Plan, numbers_shown, of_entries, plan_of
 from privest.dynamics._system import StateSpace, as_system, known_inputs
 from privest.errors import InvalidInput
@@ -82,11 +82,7 @@ class Given(NamedTuple):
 def given_values(
     release: Release, level: StreamLevel, start: int = 0, *, series: bool = False
 ) -> Given:
-    if not isinstance(release, Release):
-        raise InvalidInput(
-            f"A filter takes a release of a stream, not {type(release).__name__}: it must never "
-            "see measurements."
-        )
+    as_kind(release, Release, "a filter takes a Release of a stream, never measurements")
     release.require(level.fingerprint, series=series)
     if release.start != start:
         raise InvalidInput(
@@ -102,7 +98,8 @@ def given_values(
 
 
 def _shown(release: Release, m: int) -> tuple[Array, Flags]:
-    values, steps = release.values, release.steps
+    values = release.values
+    steps = release.steps
     missing = np.zeros(steps, dtype=bool) if release.missing is None else release.missing
     if values.ndim == 3:
         if values.shape[1:] != (steps, m):

@@ -62,11 +62,14 @@ class Matrices(_MatrixFields):
     @cached_property
     def leading(self) -> tuple[Array, Array]:
         """Aᵀ and Fᵀ (1 + 1 or K, n, w); I and 0, into step 0, first."""
-        A, F = stack(self.A), self.Q_root
-        n, count = A.shape[-1], 1 + max(len(A), len(F))
+        A = stack(self.A)
+        F = self.Q_root
+        n = A.shape[-1]
+        count = 1 + max(len(A), len(F))
         found = np.zeros((2, count, n, n + -n % 4))
         found[0, 0, :, :n] = np.eye(n)
-        found[0, 1:, :, :n], found[1, 1:, :, :n] = A.swapaxes(1, 2), F.swapaxes(1, 2)
+        found[0, 1:, :, :n] = A.swapaxes(1, 2)
+        found[1, 1:, :, :n] = F.swapaxes(1, 2)
         return found[0], found[1]
 
     @property
@@ -93,22 +96,9 @@ def unit_roots_of(shown: Array, roots: Array, own: Index) -> Array:
     return found
 
 
-def unit_root_of(half: Array) -> Array:
-    """The same of X (m, q)."""
-    unit = np.eye(half.shape[1])
-    return np.asarray(unit_roots_of(half[None], unit[None], np.zeros(1, dtype=np.int64))[0])
-
-
 @cache
 def whiten_loop() -> compiling.Loop:
     return compiling.where_installed(kernel.whiten, "rows3 index out3")
-
-
-def applied(tables: Array, kind: Index, vectors: Array) -> Array:
-    found = np.empty((len(kind), tables.shape[1]))
-    loop = compiling.where_installed(kernel.apply, "in3 index in2 out2")
-    loop(tables, kind, vectors, found)
-    return found
 
 
 def stack(matrix: Array) -> Array:
@@ -153,7 +143,8 @@ def plan_of(
 
     `varying`: no two steps are of one kind. `unit` 1/√v: what is seen is z̃/√v.
     """
-    m, same = measurements, not varying and _constant(level, start, len(missing))
+    m = measurements
+    same = not varying and _constant(level, start, len(missing))
     own, begins, absent, kind = _kinds(missing, same, start)
     blocks = _blocks(level, m, start, own, start + len(missing))
     lags = len(blocks)
@@ -211,10 +202,12 @@ def _kinds(missing: Flags, same: bool, start: int) -> tuple[Index, Flags, Flags,
     if not same:
         own = np.arange(len(missing))
         return own, own + start == 0, missing, own
-    patterns, which = np.array([False, True]), missing.astype(np.int64)
+    patterns = np.array([False, True])
+    which = missing.astype(np.int64)
     if missing.ndim > 1:
         patterns, which = np.unique(missing, axis=0, return_inverse=True)
-    count, code = len(patterns), which.reshape(-1)
+    count = len(patterns)
+    code = which.reshape(-1)
     code[0] += count * (start == 0)
     used = np.bincount(code, minlength=2 * count) > 0
     kinds = np.flatnonzero(used)
@@ -272,7 +265,8 @@ class Steps:
 
     def of_kind(self, j: int) -> tuple[Array, Array, Array, Array]:
         """A, F (N, N), G (r, N) and N (r, r)."""
-        size, noise = len(self.start), self.noise[j]
+        size = len(self.start)
+        noise = self.noise[j]
         A, F = (part[self.lead[j], :, :size].T for part in (self.transition, self.drive))
         return A, F, (noise + np.diag(noise.diagonal() == 0)) @ self.rows[j, :, :size], noise
 
@@ -282,7 +276,8 @@ class Steps:
 
 def steps_of(matrices: Matrices, plan: Plan, *, private: bool = True) -> Steps:
     """The steps of a system; not `private`: its measurements have no privacy noise."""
-    n, m = matrices.A.shape[-1], matrices.C.shape[-2]
+    n = matrices.A.shape[-1]
+    m = matrices.C.shape[-2]
     if plan.reach:
         return _lagged(matrices, plan)
     if private:
@@ -296,9 +291,11 @@ def steps_of(matrices: Matrices, plan: Plan, *, private: bool = True) -> Steps:
         noise = roots_of(R)
     transition, drive = matrices.leading
     lead = np.where(plan.begins, 0, np.minimum(plan.before + 1, len(transition) - 1))
-    C, rows = stack(matrices.C), np.zeros((len(lead), m, transition.shape[2]))
-    loop = compiling.where_installed(kernel.white_rows, "rows3 in3 index rows3 out3")
-    loop(plan.shown, C, np.minimum(plan.own, len(C) - 1), noise, rows)
+    rows = np.zeros((len(lead), m, transition.shape[2]))
+    seen = plan.shown @ each(stack(matrices.C), plan.own)
+    columns = np.ascontiguousarray(seen.swapaxes(1, 2))
+    whiten_loop()(noise, np.arange(len(lead)), columns)
+    rows[:, :, :n] = columns.swapaxes(1, 2)
     return Steps(
         transition, drive, lead, rows, noise, plan.kind, matrices.mean0, matrices.root0, n,
         plan.missing,
@@ -306,28 +303,39 @@ def steps_of(matrices: Matrices, plan: Plan, *, private: bool = True) -> Steps:
 
 
 def _led(matrices: Matrices, plan: Plan) -> tuple[Array, Array]:
-    A, F = each(stack(matrices.A), plan.before), each(matrices.Q_root, plan.before)
-    A[plan.begins], F[plan.begins] = np.eye(A.shape[-1]), 0.0
+    A = each(stack(matrices.A), plan.before)
+    F = each(matrices.Q_root, plan.before)
+    A[plan.begins] = np.eye(A.shape[-1])
+    F[plan.begins] = 0.0
     return A, F
 
 
 def _lagged(matrices: Matrices, plan: Plan) -> Steps:
     """The state [x_k; y_k; …; y_{k−b}]. A missing measurement is left out of later releases."""
-    n, m, J = matrices.A.shape[-1], matrices.C.shape[-2], len(plan.own)
+    n = matrices.A.shape[-1]
+    m = matrices.C.shape[-2]
+    J = len(plan.own)
     N = n + plan.shown.shape[-1]
     width = N + -N % 4
     transition, drive = _led(matrices, plan)
-    C, noise = each(stack(matrices.C), plan.own), each(matrices.R_root, plan.own)
-    C[plan.absent], noise[plan.absent] = 0.0, 0.0
+    C = each(stack(matrices.C), plan.own)
+    noise = each(matrices.R_root, plan.own)
+    C[plan.absent] = 0.0
+    noise[plan.absent] = 0.0
     H = with_measurements(C).swapaxes(1, 2)
-    A, F, rows = np.zeros((J, N, width)), np.zeros((J, N, width)), np.zeros((J, m, width))
-    A[:, :n, : n + m], F[:, :n, : n + m] = transition.swapaxes(1, 2) @ H, drive.swapaxes(1, 2) @ H
+    A = np.zeros((J, N, width))
+    F = np.zeros((J, N, width))
+    rows = np.zeros((J, m, width))
+    A[:, :n, : n + m] = transition.swapaxes(1, 2) @ H
+    F[:, :n, : n + m] = drive.swapaxes(1, 2) @ H
     F[:, n : n + m, n : n + m] = noise.swapaxes(1, 2)
     kept = np.arange(N - n - m)
     A[:, n + kept, n + m + kept] = 1.0
     rows[:, :, n:N] = plan.shown
-    mean, root = np.zeros(N), np.zeros((N, N))
-    mean[:n], root[:n, :n] = matrices.mean0, matrices.root0
+    mean = np.zeros(N)
+    root = np.zeros((N, N))
+    mean[:n] = matrices.mean0
+    root[:n, :n] = matrices.root0
     unit = np.tile(np.eye(m), (J, 1, 1))
     return Steps(A, F, np.arange(J), rows, unit, plan.kind, mean, root, n, plan.missing)
 
@@ -344,21 +352,23 @@ def input_terms(
 
     `before` (n,) is what the input before the first of these steps adds.
     """
-    n, m, K = matrices.A.shape[-1], matrices.C.shape[-2], plan.steps
+    n = matrices.A.shape[-1]
+    m = matrices.C.shape[-2]
+    K = plan.steps
     when = int(plan.own[plan.kind[0]]) + np.arange(K)
     shift = np.zeros((K, n + (plan.shown.shape[-1] if plan.reach else 0)))
     added: Array = np.zeros((K, m))
     if inputs.shape[1]:
-        shift[1:, :n] = _each_times(matrices.B, inputs[:-1], when[:-1])
-        added = _each_times(matrices.D, inputs, when)
+        shift[1:, :n] = each_times(matrices.B, inputs[:-1], when[:-1])
+        added = each_times(matrices.D, inputs, when)
     if before is not None:
         shift[0, :n] = before
     if plan.reach:
-        seen = _each_times(matrices.C, shift[:, :n], when) + added
+        seen = each_times(matrices.C, shift[:, :n], when) + added
         shift[:, n : n + m] = np.where(of_entries(plan.missing), 0.0, seen)
         return shift, np.zeros((K, m))
     if inputs.shape[1]:
-        added = applied(plan.shown, plan.kind, added)  # zeros where nothing is shown
+        added = each_times(plan.shown, added, plan.kind)  # zeros where nothing is shown
     return shift, added
 
 
@@ -371,7 +381,7 @@ def numbers_shown(missing: Flags, m: int) -> int:
     return int((~missing).sum()) * (m if missing.ndim == 1 else 1)
 
 
-def _each_times(matrix: Array, vectors: Array, when: Index) -> Array:
+def each_times(matrix: Array, vectors: Array, when: Index) -> Array:
     if matrix.ndim == 2:
         return np.asarray(vectors @ matrix.T)
     return np.asarray((matrix[when] @ vectors[:, :, None])[:, :, 0])
@@ -396,8 +406,12 @@ def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array)
     """∂/∂t of the tables, a leading axis (p, …) on each: `steps_of` differentiated."""
     A, Q = (_led_slopes(slopes[i], matrices[i], plan) for i in (0, 2))
     C, R = (_own_slopes(slopes[i], matrices[i], plan.own) for i in (1, 3))
-    p, n, m, K = len(A), A.shape[-1], C.shape[-2], plan.steps
-    moved, added = np.zeros((p, K, n)), np.zeros((p, K, m))
+    p = len(A)
+    n = A.shape[-1]
+    m = C.shape[-2]
+    K = plan.steps
+    moved = np.zeros((p, K, n))
+    added = np.zeros((p, K, m))
     if slopes.B.any():
         moved[:, 1:] = _slopes_times(slopes.B, matrices.B, inputs[:-1])
     if slopes.D.any():
@@ -406,18 +420,22 @@ def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array)
     if not plan.reach:
         offset = added
         if slopes.D.any():
-            offset = np.stack([applied(shown, plan.kind, own) for own in added])
+            offset = np.stack([each_times(shown, own, plan.kind) for own in added])
         noise = shown @ R @ shown.swapaxes(1, 2)
         return Derivatives(A, Q, shown @ C, noise, moved, offset, slopes.mean0, slopes.cov0)
-    J, N, size = len(plan.own), n + shown.shape[-1], n + m
-    C[:, plan.absent], R[:, plan.absent] = 0.0, 0.0
+    J = len(plan.own)
+    N = n + shown.shape[-1]
+    size = n + m
+    C[:, plan.absent] = 0.0
+    R[:, plan.absent] = 0.0
     own = each(stack(matrices.C), plan.own)
     own[plan.absent] = 0.0
     H = with_measurements(own)
     led, _ = _led(matrices, plan)
     covariance = each(stack(matrices.Q), plan.before)
     covariance[plan.begins] = 0.0
-    transition, spread = np.zeros((p, J, N, N)), np.zeros((p, J, N, N))
+    transition = np.zeros((p, J, N, N))
+    spread = np.zeros((p, J, N, N))
     transition[:, :, :size, :n] = H @ A
     transition[:, :, n:size, :n] += C @ led
     spread[:, :, :size, :size] = H @ Q @ H.swapaxes(1, 2)
@@ -428,12 +446,14 @@ def step_slopes(matrices: Matrices, slopes: Matrices, plan: Plan, inputs: Array)
     shift = np.zeros((p, K, N))
     if inputs.shape[1]:
         before = np.zeros((K, n))
-        before[1:] = _each_times(matrices.B, inputs[:-1], np.arange(K - 1))
+        before[1:] = each_times(matrices.B, inputs[:-1], np.arange(K - 1))
         shift[:, :, :size] = (H[plan.kind] @ moved[..., None])[..., 0]
         now = (C[:, plan.kind] @ before[:, :, None])[..., 0] + added
         shift[:, :, n:size] += np.where(plan.missing[:, None], 0.0, now)
-    mean, cov = np.zeros((p, N)), np.zeros((p, N, N))
-    mean[:, :n], cov[:, :n, :n] = slopes.mean0, slopes.cov0
+    mean = np.zeros((p, N))
+    cov = np.zeros((p, N, N))
+    mean[:, :n] = slopes.mean0
+    cov[:, :n, :n] = slopes.cov0
     still = np.zeros((p, J, m, N)), np.zeros((p, J, m, m))
     return Derivatives(transition, spread, *still, shift, np.zeros_like(added), mean, cov)
 

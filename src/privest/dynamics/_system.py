@@ -16,6 +16,7 @@ from privest.arrays import (
     as_array,
     as_count,
     as_generator,
+    as_kind,
     as_positive,
     plural,
 )
@@ -105,7 +106,9 @@ class StateSpace:
         A, Q, integral = _over_gaps(drift, spread, _gaps(times, step))
         led = None if B is None else integral @ acts
         if len(A) == 1:
-            A, Q, led = A[0], Q[0], None if led is None else led[0]
+            A = A[0]
+            Q = Q[0]
+            led = None if led is None else led[0]
         return cls(A, C, Q, R, mean0, cov0, B=led, D=D, diffuse=diffuse)
 
     def _common_steps(self) -> int | None:
@@ -136,7 +139,9 @@ class StateSpace:
 
     @cached_property
     def matrices(self) -> Matrices:
-        n, m, p = self.states, self.measurements, self.inputs
+        n = self.states
+        m = self.measurements
+        p = self.inputs
         return Matrices(
             self.A, self.C, self.Q, self.R, self.mean0, self.cov0,
             np.zeros((n, p)) if self.B is None else self.B,
@@ -157,11 +162,15 @@ class StateSpace:
         """States (K, n) and measurements (K, m), or with a leading axis of `trials`; δ = 0
         where diffuse.
         """
-        source, steps = as_generator(rng), self.require_steps(steps)
+        source = as_generator(rng)
+        steps = self.require_steps(steps)
         u = known_inputs(inputs, steps, self.inputs)
         count = as_count(1 if trials is None else trials, "trials", least=1)
-        n, m, own = self.states, self.measurements, self.matrices
-        states, seen = np.empty((count, steps, n)), np.empty((count, steps, m))
+        n = self.states
+        m = self.measurements
+        own = self.matrices
+        states = np.empty((count, steps, n))
+        seen = np.empty((count, steps, m))
         now = self.mean0 + source.standard_normal((count, n)) @ own.root0.T
         w = source.standard_normal((steps, count, n))
         v = source.standard_normal((count, steps, m)).swapaxes(0, 1)
@@ -197,20 +206,21 @@ class StateSpace:
     def __repr__(self) -> str:
         start = "" if self.diffuse is None else ", diffuse start"
         axis = "" if self.steps is None else f", {plural(self.steps, 'step')}"
-        inputs = f", {plural(self.inputs, 'input')}" if self.inputs else ""
-        size = (
-            f"{plural(self.states, 'state')}, {plural(self.measurements, 'measurement')} per step"
-        )
-        return f"StateSpace({size}{inputs}{axis}{start})"
+        return f"StateSpace({sizes(self.states, self.measurements, self.inputs)}{axis}{start})"
+
+
+def sizes(states: int, measurements: int, inputs: int) -> str:
+    """`2 states, 1 measurement per step, 1 input`."""
+    listed = [plural(states, "state"), f"{plural(measurements, 'measurement')} per step"]
+    return ", ".join([*listed, plural(inputs, "input")] if inputs else listed)
 
 
 def as_system(system: object) -> StateSpace:
-    if not isinstance(system, StateSpace):
-        raise InvalidInput(
-            f"system must be a dynamics.StateSpace; received a {type(system).__name__}. (Filters "
-            'of a NonlinearStateSpace: method="extended" or "unscented".)'
-        )
-    return system
+    needed = (
+        "system must be a dynamics.StateSpace (filters of a NonlinearStateSpace: "
+        'method="extended" or "unscented")'
+    )
+    return as_kind(system, StateSpace, needed)
 
 
 def system_of(matrices: Matrices) -> StateSpace:
@@ -327,11 +337,14 @@ def _over_gaps(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
 
         A(2h) − I = 2E + E² ,  E = A(h) − I ;   Ψ(2h) = Ψ + AΨ ;   Q(2h) = Q + A Q Aᵀ
     """
-    n, unit = len(F), float(np.abs(F).sum(axis=1).max()) or 1.0  # of 1/time: powers of F stay small
+    n = len(F)
+    unit = float(np.abs(F).sum(axis=1).max()) or 1.0  # of 1/time: powers of F stay small
     halvings = np.ceil(np.log2(np.maximum(unit * gaps / SMALL, 1.0))).astype(np.intp)
     short = np.ldexp(unit * gaps, -halvings)
     E, integral, Q = (np.zeros((len(gaps), n, n)) for _ in range(3))
-    drift, power, spread = F / unit, np.eye(n), Qc / unit
+    drift = F / unit
+    power = np.eye(n)
+    spread = Qc / unit
     for j in range(TERMS):
         weight = (short ** (j + 1) / math.factorial(j + 1))[:, None, None]
         integral += weight * power
@@ -342,7 +355,9 @@ def _over_gaps(F: Array, Qc: Array, gaps: Array) -> tuple[Array, Array, Array]:
     with np.errstate(over="ignore", invalid="ignore"):  # looked at below
         for done in range(int(halvings.max())):
             own = np.flatnonzero(halvings > done)
-            e, q, psi = E[own], Q[own], integral[own]
+            e = E[own]
+            q = Q[own]
+            psi = integral[own]
             moved = q + e @ q  # A Q, then A Q Aᵀ
             grown = q + moved + moved @ e.swapaxes(-1, -2)
             Q[own] = grown / 2 + grown.swapaxes(-1, -2) / 2

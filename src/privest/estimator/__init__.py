@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from privest.estimator._clipping_cost import cost_of_rows as cost_of_rows
     from privest.estimator._estimate import estimate_release as estimate_release
     from privest.estimator._mle import maximum_likelihood as maximum_likelihood
+    from privest.estimator._posterior import posterior as posterior
     from privest.estimator._rls import PrivateRLS as PrivateRLS
     from privest.estimator.likelihood._clipped import clipped_moments as clipped_moments
     from privest.estimator.result import Estimate as Estimate
@@ -24,6 +25,7 @@ else:
         "_clipping_cost": "ClippingCost CostByShare clipping_cost cost_by_share cost_of_rows",
         "_estimate": "estimate_release",
         "_mle": "maximum_likelihood",
+        "_posterior": "posterior",
         "_rls": "PrivateRLS",
         "likelihood._clipped": "clipped_moments",
         "result": "Estimate Prediction WaldTest",

@@ -9,8 +9,9 @@ from typing import overload
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, as_array, as_scale
+from privest.arrays import Array, ArrayLike, as_array, as_kind, as_scale
 from privest.errors import InvalidInput, NotIdentifiable
+from privest.estimator._clipped import HIDDEN
 from privest.estimator.likelihood._clipped import (
     clipped_information,
     clipped_moments,
@@ -19,7 +20,7 @@ from privest.estimator.likelihood._clipped import (
 from privest.linalg.running import RunningLeastSquares
 from privest.linalg.tolerances import rounding
 from privest.model import LinearModel
-from privest.privacy import Range
+from privest.privacy import Range, as_range
 from privest.records import Record
 
 CHUNK = 8192  # rows at a time
@@ -80,8 +81,7 @@ def clipping_cost(
     >>> round(cost.share, 4), cost.variance_ratio.round(3).tolist()  # Φ(−1)
     (0.1587, [1.218])
     """
-    if not isinstance(model, LinearModel):
-        raise InvalidInput(f"model must be a LinearModel; received {type(model).__name__}.")
+    as_kind(model, LinearModel, "model must be a LinearModel")
     variances = model.covariance.diagonal()
     if model.covariance.pointwise is None or not (variances == variances[0]).all():
         raise InvalidInput("the cost of clipping is for independent noise of one variance.")
@@ -104,7 +104,7 @@ def cost_of_rows(
     variance_known: bool = True,
 ) -> ClippingCost:
     """Cost of clipping at m_k = h_kᵀθ; `H` (rows, n)."""
-    ends = limits if isinstance(limits, Range) else Range(*limits)
+    ends = as_range(limits)
     sd, added = np.sqrt(as_scale(variance, "variance")), 1 / as_scale(level, "level")
     expected = as_array(theta, "the expected coefficients", ndim=1)
     n, total = len(expected), sd**2 + added
@@ -128,7 +128,7 @@ def cost_of_rows(
     if not variance_known and own > 0:
         information = information - np.outer(crossed, crossed) / own
     values, vectors = np.linalg.eigh(information)
-    if not values[0] > 0:
+    if not values[0] > HIDDEN:  # without clipping they are 1
         raise NotIdentifiable(
             f"with {100 * share / count:.3g} % of the measurements clipped nothing is left of a "
             "combination of the coefficients: a wider range is needed."
@@ -190,7 +190,7 @@ def cost_by_share(
     one, both = -scipy.special.ndtri(share), -scipy.special.ndtri(share / 2)
     single = direct_information(one, WIDE, noise)[0]
     double = direct_information(both, 2 * both, noise)[0]
-    ends = limits if isinstance(limits, Range) else Range(*limits)
+    ends = as_range(limits)
     return CostByShare(
         share=share,
         one_end=1 / (total * single),

@@ -14,8 +14,8 @@ from privest.arrays import Array, ArrayLike, Flags, as_array
 from privest.errors import InvalidInput
 from privest.estimator.device import as_backend, holds, require_here
 from privest.estimator.likelihood._terms import NUMPY, Backend, Likelihood, Namespace, Terms
-from privest.estimator.starts import Fits, best_starts, usual_fits
-from privest.linalg import least_squares, require_units
+from privest.estimator.starts import MANY, best_starts, subsets
+from privest.linalg import require_units, root_of_rows
 
 ITERATIONS = 200
 # Converged: the maximum is within so many standard errors, √(gᵀA⁻¹g) with A = −∇²; the Newton step
@@ -68,9 +68,7 @@ def maximum_likelihood(
     releases = _releases(z, matrix, likelihood, own)
     m, n = matrix.shape
     shift = where.xp.asarray(np.broadcast_to(as_array(offset, "offset"), m))
-    begin = _Starts(Fits(matrix, shift), likelihood, starts, where)
-    if begin.trials not in (None, len(releases)):
-        raise InvalidInput(f"starts are for {begin.trials} trials; z has {len(releases)}.")
+    begin = _Starts(matrix, shift, likelihood, starts, len(releases), where)
     held = m * likelihood.numbers + 4 * n * n + 20 * n  # numbers of a problem in an iteration
     per_block = max(1, where.block(held) // begin.count)
     parts = []
@@ -117,40 +115,56 @@ class _Starts:
     """Start points (trials, k, n) of a block of trials, made where the arrays are."""
 
     def __init__(
-        self, fits: Fits, likelihood: Likelihood, starts: int | ArrayLike | None, backend: Backend
+        self,
+        H: Array,
+        offset: Array,
+        likelihood: Likelihood,
+        starts: int | ArrayLike | None,
+        trials: int,
+        backend: Backend,
     ) -> None:
-        self.fits, self.likelihood, self.backend = fits, likelihood, backend
+        self.matrix = H
+        self.offset = offset
+        self.likelihood = likelihood
+        self.backend = backend
         self.given: Array | None = None
-        self.trials: int | None = None
-        H = fits.matrix
         if starts is None:
-            starts = usual_fits(likelihood, H.shape[1])
+            many = 2 if H.shape[1] > MANY else 1
+            starts = many * likelihood.fits if likelihood.several_maxima else 0
         if isinstance(starts, int | np.integer):
             if starts < 0:
                 raise InvalidInput(f"starts must be ≥ 0; received {starts}.")
-            self.wanted = min(int(starts), len(fits)) if starts else 0
+            self.solution = H @ root_of_rows(H).inverse()  # (m, n); refuses hidden directions
+            self.wanted = 0
+            if starts:
+                self.rows = subsets(H)
+                self.wanted = min(int(starts), len(self.rows))
             self.count = 1 + self.wanted
-            self.solution = least_squares(H, np.eye(len(H)))[0]  # of every unit vector
             return
-        self.given = as_array(backend.host(starts), "starts", ndim=(2, 3))
-        if self.given.shape[-1] != H.shape[1]:
+        given = as_array(backend.host(starts), "starts", ndim=(2, 3))
+        if given.shape[-1] != H.shape[1]:
             raise InvalidInput(
-                f"starts have {self.given.shape[-1]} entries; H has {H.shape[1]} columns."
+                f"starts have {given.shape[-1]} entries; H has {H.shape[1]} columns."
             )
-        self.trials = len(self.given) if self.given.ndim == 3 else None
-        self.count = self.given.shape[-2]
+        if given.ndim == 2:
+            given = np.broadcast_to(given, (trials, *given.shape))
+        if len(given) != trials:
+            raise InvalidInput(f"starts are for {len(given)} trials; z has {trials}.")
+        self.given, self.count = given, given.shape[1]
 
     def __call__(self, z: Array, at: int) -> Array:
-        xp, given = self.backend.xp, self.given
+        xp = self.backend.xp
         begin: Array
-        if given is not None:
-            part = given[None].repeat(len(z), 0) if given.ndim == 2 else given[at : at + len(z)]
-            begin = xp.asarray(part)
+        if self.given is not None:
+            begin = xp.asarray(self.given[at : at + len(z)])
             return begin
-        centre = self.likelihood.centre(z, self.backend) - self.fits.offset
-        begin = (centre @ xp.asarray(self.solution.T))[:, None]
+        centre = self.likelihood.centre(z, self.backend) - self.offset
+        begin = (centre @ xp.asarray(self.solution))[:, None]
         if self.wanted:
-            others = best_starts(self.fits, z, centre, self.likelihood, self.wanted, self.backend)
+            others = best_starts(
+                self.matrix, self.offset, self.rows, z, centre, self.likelihood, self.wanted,
+                self.backend,
+            )  # fmt: skip
             begin = xp.concat([begin, others], axis=1)
         return begin
 

@@ -18,6 +18,7 @@ from privest.arrays import (
     as_array,
     as_count,
     as_flag,
+    as_kind,
     fingerprint_of,
     plural,
 )
@@ -120,10 +121,7 @@ class PrivateRLS:
 
         `noise`: of this release, if not the usual one. Where this raises, nothing changed.
         """
-        if not isinstance(release, Release):
-            raise InvalidInput(
-                f"update takes a Release, as a mechanism gives; received {type(release).__name__}."
-            )
+        as_kind(release, Release, "update takes a Release, as a mechanism gives")
         if release.start != self.steps or release.fingerprint != self.level.fingerprint:
             release.require(self.level.fingerprint)
             raise InvalidInput(

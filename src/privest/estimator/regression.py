@@ -259,11 +259,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             mu2 = Fraction(own.stated) ** 2
             cost = Cost(own.exposure, mu2=mu2, rho=mu2 / 2, sensitivity=limits.width)
             self.account.spend(cost, start=0, stop=kept.count)
-        noises = (
-            seeded(self.random_state, "sums", *names) if self.simulate else as_protected(source)
-        )
+        if self.simulate:
+            noises = seeded(self.random_state, "sums", *names, f"{own.level:.6g}")
+        else:
+            noises = as_protected(source)
         drawn = release_sums(plan, kept.parts(measurements[shown]), limits, own, noises)
-        variance, freedom = drawn.chosen()
+        variance = drawn.variance
+        freedom = drawn.freedom
         self.n_samples_seen_ = kept.count
         found = Estimate(
             value=drawn.estimate,
@@ -308,8 +310,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
         """Release y: charged to the account first."""
         mechanism, count = StreamMechanism(level, range=self.range), len(measurements)
         if self.simulate:
-            made = seeded(self.random_state, "regression", level.fingerprint)
-            return mechanism.simulate(measurements, made)
+            largest = f"{float(level.final_blocks().diagonal().max()):.6g}"
+            source = seeded(self.random_state, "regression", largest)
+            return mechanism.simulate(measurements, source)
         if self.account is not None:
             if not self.account.is_open:
                 self.account.open(Budget(level=cost_of(level).largest_level))

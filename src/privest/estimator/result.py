@@ -46,6 +46,7 @@ class Prediction(Record):
     prediction_interval
               (k, 2): of one new value at each row, if residuals are normal with one variance. None:
               that variance is not known.
+    note      what the intervals assume, a sentence; None: no more than those of the estimate.
     """
 
     value: Array
@@ -53,6 +54,7 @@ class Prediction(Record):
     prediction_interval: Array | None = None
     confidence: float = CONFIDENCE
     kind: str = "mean"
+    note: str | None = None
 
     def to_frame(self, library: str = "pandas") -> Any:  # noqa: ANN401
         """A row for each row."""
@@ -70,12 +72,14 @@ class WaldTest(Record):
     names     coefficients that are 0 under the hypothesis; empty for a matrix R.
     restrictions
               q, rows of R.
+    note      what the test assumes, a sentence; None: no more than the errors of the estimate.
     """
 
     names: tuple[str, ...]
     statistic: float
     restrictions: int
     degrees_of_freedom: float
+    note: str | None = None
 
     DERIVED: ClassVar[tuple[str, ...]] = ("p_value",)
 
@@ -107,6 +111,8 @@ class Estimate(Estimated, Record):
     floor       (n,): standard errors by the privacy noise alone; those of `covariance` are not
                 below.
     method      how the errors were made.
+    note        what contrasts, joint tests and predictions assume beyond that, a sentence: of noisy
+                sums that all residuals have the same variance. None: no more.
     log_likelihood, converged
                 of a maximum likelihood fit, one a trial.
     """
@@ -121,6 +127,7 @@ class Estimate(Estimated, Record):
     degrees_of_freedom: float | Array | None = None
     floor: Array | None = None
     method: str | None = None
+    note: str | None = None
     log_likelihood: float | Array | None = None
     converged: bool | Flags | None = None
 
@@ -129,6 +136,7 @@ class Estimate(Estimated, Record):
     )  # fmt: skip
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         n = self.value.shape[-1]
         names = tuple(self.names) or tuple(f"θ[{j}]" for j in range(n))
         object.__setattr__(self, "names", names)
@@ -212,19 +220,24 @@ class Estimate(Estimated, Record):
         return np.asarray(chance)
 
     def contrast(self, weights: Mapping[str, float] | ArrayLike) -> Estimate:
-        """Sums Σ w_j θ_j with their errors: weights by name, or (n,) or (k, n), one sum a row."""
+        """Sums Σ w_j θ_j with their errors: weights by name, or (n,) or (k, n), one sum a row.
+
+        Errors from noisy sums assume that all residuals have the same variance (`note`).
+        """
         self._require_one()
         w = contrast_rows(weights, self.names)
         return Estimate(
             value=w @ self.value, covariance=w @ self._between((w != 0).any(axis=0)) @ w.T,
             names=contrast_names(w, self.names), simulated=self.simulated, method=self.method,
-            degrees_of_freedom=self._fewest(w != 0),
+            note=self.note, degrees_of_freedom=self._fewest(w != 0),
         )  # fmt: skip
 
     def wald_test(
         self, of: str | Sequence[str] | Mapping[str, float] | ArrayLike, value: ArrayLike = 0.0
     ) -> WaldTest:
         """Wald's test of Rθ = r: by F with the fewest degrees of freedom, or by χ².
+
+        The test from noisy sums assumes that all residuals have the same variance (`note`).
 
         of     names of coefficients; that of a category ("sex") is all of its coefficients; or R,
                as the weights of `contrast`.
@@ -249,7 +262,8 @@ class Estimate(Estimated, Record):
             raise InvalidInput("rows of R are 0 or repeat each other: test fewer of them.")
         statistic = float(off @ np.linalg.solve(V, off)) / len(R)
         freedom = self._fewest(which)
-        return WaldTest(said, statistic, len(R), math.inf if freedom is None else float(freedom))
+        known = math.inf if freedom is None else float(freedom)
+        return WaldTest(said, statistic, len(R), known, self.note)
 
     def compare(self, smaller: Estimate) -> WaldTest:
         """Test of a smaller model of the same release: are the coefficients that it lacks all 0?"""
@@ -297,7 +311,7 @@ class Estimate(Estimated, Record):
             new = around(variance + noise, np.nan_to_num(least, nan=math.inf))
         return Prediction(
             value=middle, interval=around(variance, fewest), prediction_interval=new,
-            confidence=confidence,
+            confidence=confidence, note=self.note,
         )  # fmt: skip
 
     def _require_one(self) -> None:
@@ -362,7 +376,7 @@ class Estimate(Estimated, Record):
         noise = "; the noise was SIMULATED: no protection" if self.simulated else ""
         count = plural(len(self.names), "parameter")
         errors = "" if self.method is None else f"; errors: {self.method}"
-        return [f"{type(self).__name__}: {count}{errors}{noise}"]
+        return [f"{type(self).__name__}: {count}{errors}{noise}", *filter(None, [self.note])]
 
     def to_dict(self, confidence: float = CONFIDENCE) -> dict[str, Any]:
         ends = {"confidence": confidence, "interval": plain(self.interval(confidence))}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import cached_property
 
 import numpy as np
 
@@ -30,72 +29,44 @@ def subsets(H: Array) -> Index:
         chosen = np.array(list(itertools.combinations(range(m), n)))
     else:
         rng = np.random.default_rng(SEED)
-        chosen = rng.random((most, m)).argsort(axis=1)[:, :n]
+        chosen = np.array([rng.choice(m, n, replace=False) for _ in range(most)])
     size = np.linalg.norm(H, axis=0)  # in units in which no column decides
-    values = np.linalg.svd(H[chosen] / np.where(size > 0, size, 1.0), compute_uv=False)
+    values = np.linalg.svd(H[chosen] / size, compute_uv=False)
     return chosen[values[:, -1] * CONDITION > values[:, 0]]
 
 
-def usual_fits(likelihood: Likelihood, parameters: int) -> int:
-    if not likelihood.several_maxima:
-        return 0
-    return likelihood.fits * (1 if parameters <= MANY else 2)
-
-
-class Fits:
-    """The exact fits of all subsets of rows of H, η = Hθ + offset: θ is linear in the centres."""
-
-    matrix: Array
-    offset: Array | float
-
-    def __init__(self, H: Array, offset: Array | float = 0.0) -> None:
-        self.matrix, self.offset = H, offset
-
-    @cached_property
-    def rows(self) -> Index:
-        return subsets(self.matrix)
-
-    @cached_property
-    def to_theta(self) -> Array:
-        """(k, n, m), with zeros at unused rows."""
-        H, rows = self.matrix, self.rows
-        found = np.zeros((len(rows), H.shape[1], len(H)))
-        if len(rows):
-            inverses = np.linalg.inv(H[rows])
-            np.put_along_axis(found, np.broadcast_to(rows[:, None, :], inverses.shape), inverses, 2)
-        return found
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
 def best_starts(
-    fits: Fits,
+    matrix: Array,
+    offset: Array,
+    rows: Index,
     z: Array,
     centre: Array,
     likelihood: Likelihood,
     count: int,
     backend: Backend = NUMPY,
 ) -> Array:
-    """The exact fits of largest likelihood, (trials, count, n), of twice as many by `rough`."""
-    xp, m = backend.xp, len(fits.matrix)
-    made = (fits.matrix @ fits.to_theta).reshape(-1, m).T
-    to_theta, to_eta = xp.asarray(fits.to_theta), xp.asarray(made)
-    kept, count = min(count * SCREENED, len(fits)), min(count, len(fits))
-    step = max(1, backend.entries() // made.shape[1])
+    """The exact fits of largest likelihood, (trials, count, n), of twice as many by `rough`.
+
+    η = Hθ + offset; `rows` (k, n): those that each fit is exact at.
+    """
+    xp = backend.xp
+    H, rows, inverses = (xp.asarray(a) for a in (matrix, rows, np.linalg.inv(matrix[rows])))
+    kept = min(count * SCREENED, len(rows))
+    step = max(1, backend.entries() // (len(H) * len(rows)))
     parts = []
     for at in range(0, len(z), step):
         block, here = z[at : at + step, None], centre[at : at + step]
-        eta = xp.reshape(here @ to_eta, (-1, len(fits), m)) + fits.offset
+        theta = (inverses @ here[:, rows, None])[..., 0]  # (trials, k, n)
+        eta = theta @ H.T + offset
         score = xp.sum(likelihood.rough(block, eta, backend), axis=2)
         humps = likelihood.hump(block, eta, backend)
         if humps is not None:
             score = distinct(score, humps, backend)
-        first = backend.largest(score, kept)
+        first = backend.sorted(-score)[:, :kept]
         trial = xp.arange(len(here))[:, None]
         height = xp.sum(likelihood.value(block, eta[trial, first], backend), axis=2)
         best = first[trial, backend.sorted(-height)[:, :count]]
-        parts.append((to_theta[best] @ here[:, None, :, None])[..., 0])
+        parts.append(theta[trial, best])
     joined: Array = xp.concat(parts)
     return joined
 

@@ -234,7 +234,7 @@ def _entry(numbers: Array, i: int) -> Fraction:
     return Fraction(0 if math.isnan(number) else min(max(number, -_LARGEST), _LARGEST))
 
 
-# --- factors L with LLᵀ ≤ S literally, for the S that was typed: a rounded root may be too larg ---
+# --- factors L with LLᵀ ≤ S exactly: a rounded root may be too large ------------------------------
 
 
 _SHRUNK = [2.0**-k for k in range(50, 19, -3)]  # tried in turn; at most 1e-6

@@ -47,7 +47,7 @@ def drawn_words(words: Words, count: int) -> Unsigned:
     return drawn
 
 
-# --- the discrete laws, and ⌊2^b F(m)⌋ of their magnitudes for every m, certified  ----------------
+# --- the discrete laws, and ⌊2^b F(m)⌋ of their magnitudes for every m, certified -----------------
 
 
 GRID_BITS = 10
@@ -162,7 +162,7 @@ def table_of(law: MagnitudeLaw, bits: int) -> list[int]:
     return law.table(bits)
 
 
-# --- integers of a law by inversion: 64 random bits each, and more only where those do not deci ---
+# --- integers of a distribution by inversion: 64 random bits each, more where they are needed -----
 
 
 _GUIDE_BITS = 16

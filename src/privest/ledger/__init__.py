@@ -3,6 +3,7 @@
 from privest.ledger._account import Account
 from privest.ledger._account import as_budget as as_budget
 from privest.ledger._account import as_subject as as_subject
+from privest.ledger._account import spelled as spelled
 from privest.ledger._balance import Amount as Amount
 from privest.ledger._budget import Budget, Cost
 from privest.ledger._ledger import Ledger as Ledger

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -63,7 +64,7 @@ class Account:
 
     def __init__(self, ledger: Ledger, subject: str) -> None:
         self._ledger: Ledger | None = ledger
-        self._place, self.subject = ledger._place, as_subject(subject)
+        self._place, self.subject = ledger._place, read_text(subject, "subject")
 
     def __repr__(self) -> str:
         return f"Account({self.subject!r} in {str(self._place[0])!r})"
@@ -311,6 +312,7 @@ class Account:
         return found
 
     def _open(self, budget: Budget) -> None:
+        as_subject(self.subject)
         last = self._last()
         floor = 0 if last is None else body_of(last)["floor"]  # retired before it was opened
         balance = Balance(self._store.head[0] + 1, floor=floor)
@@ -454,10 +456,21 @@ def _steps_cost(level: StreamLevel, first: int, stop: int) -> Cost:
     return cost_of(level, start=first, stop=stop)
 
 
+def spelled(name: str) -> str:
+    """A name in its one spelling: Unicode's NFC, nothing unseen, no blanks at its ends."""
+    composed = unicodedata.normalize("NFC", name)
+    return "".join(filter(str.isprintable, composed)).strip()
+
+
 def as_subject(given: str) -> str:
-    name = read_text(given, "subject")
+    """The name of a new account."""
+    name = spelled(read_text(given, "subject"))
     if not name or len(name) > 200:
         raise InvalidInput("a subject is a text of 1 to 200 letters: a person, a table, a stream.")
+    if name != given:
+        raise InvalidInput(
+            f"the subject {given!r} is another spelling, with a budget of its own: write {name!r}."
+        )
     return name
 
 

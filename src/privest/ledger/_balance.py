@@ -143,21 +143,24 @@ def keeps_sensitivity(old: Budget, new: Budget) -> bool:
 
 
 def broken_limits(
-    budget: Budget, balance: Balance, segments: list[Segment]
+    budget: Budget, balance: Balance, segments: list[Segment], slack: float = 0.0
 ) -> tuple[list[str], Segment | None]:
+    """The limits that are broken, and where; `slack`: of what ε is computed to, relative."""
     for segment in segments:
-        units = [one for one in LIMITS if not _holds(one, budget, segment[2], balance.trace)]
+        units = [one for one in LIMITS if not _holds(one, budget, segment[2], balance.trace, slack)]
         if units:
             return units, segment
     return [], None
 
 
-def _holds(unit: str, budget: Budget, revealed: Revealed, trace: Fraction | None) -> bool:
+def _holds(
+    unit: str, budget: Budget, revealed: Revealed, trace: Fraction | None, slack: float
+) -> bool:
     limit = getattr(budget, unit)
     if limit is None:
         return True
     if unit == "epsilon":
-        return _epsilon_holds(budget, revealed)
+        return _epsilon_holds(budget, revealed, 1 + Fraction(slack))
     spent = _spent(unit, revealed, trace)
     return spent is not None and spent <= (limit * limit if unit == "mu" else limit)
 
@@ -170,7 +173,7 @@ def _spent(unit: str, revealed: Revealed, trace: Fraction | None) -> Fraction | 
     return {"level": revealed.level, "trace": trace, "rho": revealed.rho}[unit]
 
 
-def _epsilon_holds(budget: Budget, revealed: Revealed) -> bool:
+def _epsilon_holds(budget: Budget, revealed: Revealed, slack: Fraction) -> bool:
     """Pure ε adds; μ² of Gaussian releases adds; both: (ε, δ) of the latter plus the former; or ρ.
 
     One of these valid statements is enough.
@@ -184,12 +187,13 @@ def _epsilon_holds(budget: Budget, revealed: Revealed) -> bool:
     elif budget.delta == 0:
         return False
     elif not revealed.rest and left >= 0:
-        most = Fraction(most_mu(_down(left), float(budget.delta)))
+        most = Fraction(most_mu(_down(left), float(budget.delta))) * slack
         if revealed.mu2 <= most * most:
             return True
     if budget.delta == 0:
         return False
-    return revealed.rho <= Fraction(most_rho(_down(budget.epsilon), float(budget.delta)))
+    most = Fraction(most_rho(_down(budget.epsilon), float(budget.delta))) * slack
+    return revealed.rho <= most
 
 
 def _down(value: Fraction) -> float:

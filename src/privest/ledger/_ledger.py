@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from privest.arrays import as_count
 from privest.errors import InvalidInput, LedgerError, PrivestError
 from privest.files import require_disk
-from privest.ledger._account import Account
+from privest.ledger._account import Account, as_subject
 from privest.ledger._balance import (
     Balance,
     Segment,
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 BUSY = 30.0  # seconds to wait for other writers
 FORMAT = "privest ledger export 1"
+OTHER_PROCESSOR = 1e-9  # relative: μ and ρ of an ε are computed again, perhaps elsewhere
 
 
 class Ledger:
@@ -108,6 +109,11 @@ class Ledger:
 
     def account(self, subject: str, *, budget: Budget | float | None = None) -> Account:
         """The account of a subject; with a budget (a number: a level) it is opened."""
+        try:
+            as_subject(subject)
+        except InvalidInput:
+            if subject not in self.subjects():  # an account of before goes on under its name
+                raise
         found = Account(self, subject)
         if budget is not None:
             found.open(budget)
@@ -235,7 +241,7 @@ class Ledger:
                     f"are not stated, {min(missing)!r} among them (−1: nothing was released)."
                 )
             for subject, index in highest.items():
-                self.account(subject).lose(as_count(index, "highest index", least=-1) + 1)
+                Account(self, subject).lose(as_count(index, "highest index", least=-1) + 1)
             row = self._adopted({"highest": dict(highest)})
         self._guard.begin(row)
         return as_entry(row)
@@ -317,7 +323,8 @@ class _Audit:
         segments = added(account.before(start, stop), cost, account.budget)
         balance = account.balance.after(segments, cost.trace(stop - start))
         _compare(body, balance, segments)
-        _require(not broken_limits(account.budget, balance, segments)[0], "it is over the budget")
+        broken, _ = broken_limits(account.budget, balance, segments, OTHER_PROCESSOR)
+        _require(not broken, "it is over the budget")
         account.history.append(segments)
         account.balance = balance
         if row.line is not None:

@@ -11,7 +11,6 @@ from privest.linalg._root import (
     weighted_roots,
 )
 from privest.linalg._whitening import BlockWhitening as BlockWhitening
-from privest.linalg._whitening import PointwiseWhitening as PointwiseWhitening
 from privest.linalg._whitening import (
     Whitening,
     level_root,

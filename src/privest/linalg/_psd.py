@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -54,6 +55,10 @@ class PSD(ABC):
     def dense(self) -> Array:
         """The m×m matrix."""
         return np.diag(self.diagonal())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:  # noqa: ANN401
+        """The m×m matrix, for functions of NumPy."""
+        return np.asarray(self.dense(), dtype)
 
     def norm(self) -> float:
         """The largest eigenvalue."""
@@ -109,9 +114,6 @@ class Scalar(PSD):
 
     def diagonal(self) -> Array:
         return np.full(self.size, self.value)
-
-    def trace(self) -> float:
-        return self.value * self.size
 
     def factor_rows(self, right: Array) -> Array:
         return math.sqrt(self.value) * right
@@ -399,8 +401,8 @@ def _require_semidefinite(matrix: Blocks, name: str) -> None:
             smallest = np.linalg.eigvalsh(stack[worst])[0]
             raise InvalidInput(
                 f"{name} must be positive semi-definite; it has eigenvalue {smallest:.6g}, "
-                "beyond rounding (1e-11 relative to its diagonal). A measurement that is meant to "
-                "be hidden needs a row and column of exact zeros."
+                "beyond rounding (1e-11 relative to its diagonal). A zero on the diagonal needs a "
+                "row and column of exact zeros."
             )
 
 

@@ -27,9 +27,11 @@ from privest.linalg.tolerances import GRADED, rank_tolerance
 class Whitening(ABC):
     """C⁻¹Lᵀ, factored once; rows that carry nothing (S singular) or are `absent` are zero."""
 
-    @abstractmethod
+    level: PSD
+
     def rows(self, right: Array) -> Array:
         """C⁻¹Lᵀ X for X (m, k)."""
+        return self.whiten(self.level.factor_rows(right))
 
     @abstractmethod
     def whiten(self, release: Array) -> Array:
@@ -44,9 +46,6 @@ class PointwiseWhitening(Whitening):
         self.deviation: Array = np.sqrt(1.0 + level.diagonal() * covariance.diagonal())[:, None]
         self.absent = absent
 
-    def rows(self, right: Array) -> Array:
-        return self.whiten(self.level.factor_rows(right))
-
     def whiten(self, release: Array) -> Array:
         return _without(release / self.deviation, self.absent)
 
@@ -54,7 +53,6 @@ class PointwiseWhitening(Whitening):
 class BlockWhitening(Whitening):
     """S or Σ in blocks; a dense matrix is one block. O(Σ b³)."""
 
-    level: Blocks | PSD
     absent: Flags | None
 
     def __init__(self, level: PSD, covariance: PSD, absent: Flags | None = None) -> None:
@@ -67,7 +65,7 @@ class BlockWhitening(Whitening):
                 continue
             if absent is not None:  # their part of V becomes the identity
                 variance *= ~absent[rows][:, :, None] & ~absent[rows][:, None, :]
-            batched.add_to_diagonal(variance, 1.0)
+            batched.add_identity(variance)
             largest = variance.max()
             lower = batched.cholesky(variance, overwrite=True)
             if lower is None:
@@ -79,8 +77,10 @@ class BlockWhitening(Whitening):
                 )
             self.lower.append((rows, lower))
 
-    def rows(self, right: Array) -> Array:
-        return self.whiten(self.level.factor_rows(right))
+    @property
+    def log_determinant(self) -> float:
+        """ln |C|."""
+        return sum(float(np.log(np.einsum("bii->bi", C)).sum()) for _, C in self.lower)
 
     def whiten(self, release: Array) -> Array:
         result = _without(release.astype(float), self.absent)
@@ -196,7 +196,7 @@ def _parallel_sum_root(matrix: Array, level: Blocks, variance: Array) -> Informa
         scaled = _scaled(stack, unit[rows])
         part = orthogonal[rows]
         right = np.concatenate([part, scaled @ part], axis=2)
-        batched.add_to_diagonal(scaled, 1.0)
+        batched.add_identity(scaled)
         lower = batched.cholesky(scaled, overwrite=True)
         if lower is None:
             return None

@@ -125,14 +125,14 @@ def substitute(
     return np.asarray(scipy.linalg.blas.dtrsm(1.0, given, right, lower=low, trans_a=trans))
 
 
-def add_to_diagonal(stack: Array, values: Array | float) -> None:
-    """Add values (B, b) or a number to each diagonal, in place."""
+def add_identity(stack: Array) -> None:
+    """Add 1 to each diagonal, in place."""
     diagonal = np.einsum("bii->bi", stack)  # a view
-    diagonal += values
+    diagonal += 1.0
 
 
 def factor(stack: Array) -> Factor:
-    """S = L Lᵀ for blocks of any rank: Cholesky where positive definite, else eigenvectors.
+    """S = L Lᵀ for blocks of any rank: Cholesky where positive definite, else eigenvectors, turned.
 
     Eigenvalues of D^-½ S D^-½, D = diag S, within 1e-11 of the largest count as zero.
     """
@@ -146,16 +146,39 @@ def factor(stack: Array) -> Factor:
     values, vectors = values[:, ::-1], vectors[:, :, ::-1]
     tolerance = rank_tolerance(stack.shape[-1]) * np.maximum(values[:, :1], 0.0)
     kept = values > tolerance
+    columns = int(kept.sum(-1).max())
     roots = np.sqrt(np.where(kept, values, 0.0))
+    turned = _without_turn(vectors * roots[:, None, :], columns, np.sqrt(tolerance))
     # A row of a measurement that reveals nothing is zero, not the rounding of the eigenvectors.
-    lower = np.where(vacant, 0.0, size)[:, :, None] * vectors * roots[:, None, :]
+    lower = np.where(vacant, 0.0, size)[:, :, None] * turned
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = np.where(values[:, -1] < 0, values[:, -1] / tolerance[:, 0], 0.0)
     broken = (diagonal < 0).any(-1) | (vacant[:, :, None] & (stack != 0)).any((-2, -1))
     smallest = np.where(kept, values, np.inf).min(-1)
     spread = float((values[:, 0] / np.sqrt(smallest)).max(initial=1.0))
-    columns = int(kept.sum(-1).max())
     return Factor(lower, columns, False, spread, np.where(broken, -np.inf, excess))
+
+
+def _without_turn(root: Array, columns: int, tolerance: Array) -> Array:
+    """The L with L Lᵀ = R Rᵀ of all RQ, Q orthogonal: pivoted rows are triangular.
+
+    Signs of eigenvectors, and the basis of equal eigenvalues, differ between processors. L is the
+    same on all of them: the pivot is the first row that is nearly as long as any.
+    """
+    nearly = 0.917  # no ratio of lengths that a level is likely to have
+    result = np.zeros_like(root)
+    for j in range(columns):
+        lengths = np.linalg.norm(root, axis=2)
+        longest = lengths.max(axis=1, keepdims=True)
+        pivot = (lengths >= nearly * longest).argmax(axis=1)[:, None, None]
+        row = np.take_along_axis(root, pivot, axis=1)
+        length = np.where(longest > tolerance / 2, np.linalg.norm(row, axis=2), np.inf)
+        direction = row / length[:, :, None]
+        column = root @ direction.transpose(0, 2, 1)
+        result[:, :, j] = column[:, :, 0]
+        root = root - column @ direction
+        np.put_along_axis(root, pivot, 0.0, axis=1)
+    return result
 
 
 def cholesky_of_many(stack: Array) -> tuple[Array, Flags]:

@@ -83,7 +83,7 @@ class DenseRows(Rows):
 
     def whiten(self, covariance: PSD, right: Array) -> Array:
         variance = self._variance(covariance)[None]
-        batched.add_to_diagonal(variance, 1.0)
+        batched.add_identity(variance)
         lower = batched.cholesky(variance, overwrite=True)
         if lower is None:
             raise NumericalFailure(LOST)

@@ -11,11 +11,20 @@ import numpy as np
 import scipy
 
 from privest import noise
-from privest.arrays import Array, ArrayLike, as_array, as_nonnegative, as_number, as_positive
+from privest.arrays import (
+    Array,
+    ArrayLike,
+    as_array,
+    as_kind,
+    as_nonnegative,
+    as_number,
+    as_positive,
+)
 from privest.errors import InvalidInput, NotCalibratable
 from privest.mechanism._exact import ExactNoise, exact_noise_of
 from privest.mechanism._mechanism import LIKELY, Channel
 from privest.noise import Distribution, Gaussian, Laplace, Quadrature, Staircase
+from privest.noise.distribution import infinite_because
 
 OneBit = Gaussian | Laplace | noise.Cauchy | noise.Logistic
 
@@ -83,11 +92,8 @@ class Additive(Channel):
 
 
 def require_law(law: object) -> None:
-    if not isinstance(law, Distribution):
-        raise InvalidInput(
-            "the noise must be a distribution of privest.noise, such as Laplace(0.5); "
-            f"received {type(law).__name__}."
-        )
+    needed = "the noise must be a distribution of privest.noise, such as Laplace(0.5)"
+    as_kind(law, Distribution, needed)  # type: ignore[type-abstract]
 
 
 def width_of(law: Distribution) -> float:
@@ -100,10 +106,11 @@ def width_of(law: Distribution) -> float:
 
 def stretched(law: Distribution, information: float) -> Distribution:
     """Stretched to have this Fisher information; NotCalibratable where it has none."""
+    require_law(law)
     if not math.isfinite(law.fisher_information):
         raise NotCalibratable(
-            f"additive noise with {law!r} cannot be calibrated: its density jumps, so its "
-            "Fisher information is infinite at every scale."
+            f"additive noise with {law!r} cannot be calibrated: {infinite_because(law)} at every "
+            "scale."
         )
     return _within(law.with_fisher_information(information), Fraction(information))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 
@@ -27,6 +28,10 @@ MakeChannel = Callable[[float], Channel]
 MakeVector = Callable[[PrivacyLevel | ArrayLike, int], Mechanism]
 Target = Literal["data", "estimate"]
 AT_ZERO = "its information j/u² is infinite at u = 0 for all noise; truncate= bounds it."
+ROTATED = (
+    "‖z‖ = ‖y‖ reveals the length of y exactly, infinite information along y. "
+    "GeometricPerturbation with a variance adds noise."
+)
 
 
 @dataclass(frozen=True)
@@ -98,14 +103,21 @@ def calibrate(
 
 
 def _maker(kind: object) -> MakeChannel:
-    if isinstance(kind, type) and issubclass(kind, Channel):
-        return kind.calibrated
-    if not callable(kind):
+    make = kind.calibrated if isinstance(kind, type) and issubclass(kind, Channel) else kind
+    if not callable(make):
         raise InvalidInput(
             "kind must be a name of CATALOGUE, a class of channels or a function of the level; "
             f"received {type(kind).__name__}."
         )
-    return kind
+    name = getattr(kind, "__name__", "it")
+    try:
+        inspect.signature(make).bind(1.0)
+    except TypeError as wrong:
+        raise InvalidInput(
+            f"kind is called with a level alone, but {name}: {wrong}. Give a function of the "
+            "level, such as lambda s: Additive.calibrated(s, law=Laplace())."
+        ) from None
+    return make
 
 
 def _on_data(level: PrivacyLevel | ArrayLike, count: int, make: MakeChannel) -> Componentwise:
@@ -141,11 +153,12 @@ def _on_estimate(
     return Componentwise(make(number), right.T @ left.T)
 
 
-def _refused(kind: str, why: str) -> Callable[..., Any]:
-    def make(*_: object) -> Any:  # noqa: ANN401 - never returns
-        raise NotCalibratable(f"{kind} cannot be calibrated: {why}")
+def _refuse(kind: str, why: str, *_: object) -> NoReturn:
+    raise NotCalibratable(f"{kind} cannot be calibrated: {why}")
 
-    return make
+
+def _truncated_inverse_laplace(s: float) -> Inverse:
+    return Inverse.calibrated(s, noise=balanced(noise.Laplace))
 
 
 def _of(
@@ -187,11 +200,11 @@ _ENTRIES = [
     ),
     _of(
         "inverse-gaussian", "ye2024privacy", "∞ at u = 0: (2 + 1/σ²)/u²",
-        Inverse(noise.Gaussian(0.25)), make=_refused("u/g", AT_ZERO),
+        Inverse(noise.Gaussian(0.25)), make=partial(_refuse, "u/g", AT_ZERO),
     ),
     _of(
         "inverse-laplace", "ye2024privacy", "∞ at u = 0: (1 + 1/b²)/u²",
-        Inverse(noise.Laplace(0.25)), make=_refused("u/g", AT_ZERO),
+        Inverse(noise.Laplace(0.25)), make=partial(_refuse, "u/g", AT_ZERO),
     ),
     _of(
         "truncated-inverse-gaussian", "remark:truncation",
@@ -201,7 +214,7 @@ _ENTRIES = [
         "truncated-inverse-laplace", "remark:truncation",
         "max(1 + 1/b², (⅔e^{2/b} + ⅓e^{−4/b} − 1)/4)/ε², at |u| = ε",
         Inverse(noise.Laplace(0.25), 1.0),
-        make=lambda s: Inverse.calibrated(s, noise=balanced(noise.Laplace)),
+        make=_truncated_inverse_laplace,
     ),
     _of(
         "twin-uniform", "brackenbury2019protecting", "∞: the density jumps",
@@ -209,7 +222,7 @@ _ENTRIES = [
     ),
     _of(
         "gain-gaussian", STEP, "∞ at u = 0: (2 + 1/σ²)/u²", Gain(noise.Gaussian(0.25, 1.0)),
-        unbiased=True, make=_refused("Du", AT_ZERO),
+        unbiased=True, make=partial(_refuse, "Du", AT_ZERO),
     ),
     _of(
         "gain-uniform", STEP, "∞: the density jumps", Gain(1 + noise.Uniform(0.5)), unbiased=True,
@@ -223,8 +236,7 @@ _ENTRIES = [
     Entry(
         "rotation", "chen2005privacy", "∞ along y, 0 across", False,
         partial(GeometricPerturbation, variance=0.0),
-        vector=_refused("a random rotation", "‖z‖ = ‖y‖ reveals the length of y exactly, infinite "
-                        "information along y. GeometricPerturbation with a variance adds noise."),
+        vector=partial(_refuse, "a random rotation", ROTATED),
     ),
     _of(
         "privacy-weights", "ke2023differentiated",

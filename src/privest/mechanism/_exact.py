@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from privest import lattice
-from privest.arrays import Array, Flags, fingerprint_of
+from privest.arrays import Array, fingerprint_of
 from privest.errors import NotReleasable
-from privest.mechanism.inputs import marked, split_missing
+from privest.mechanism.inputs import marked, reads, split_missing
 from privest.mechanism.source import Added, Source, as_protected
 from privest.noise import Affine, Distribution, Gaussian, Laplace
 from privest.privacy import Statement, rows_statement
@@ -104,9 +104,8 @@ class ExactChannels:
                 terms.append((weights, values))
             else:
                 terms += [(weights[:, k], values[..., k : k + 1]) for k in range(self.measurements)]
-        if absent is not None and self.matrix is not None:
-            absent = self._reads(absent)
-        return marked(lattice.sum_of_products(terms), absent)
+        shown = lattice.sum_of_products(terms)
+        return marked(shown, None if absent is None else reads(self.matrix, absent))
 
     def release(self, raw: Array, source: Source | None) -> Array:
         """z of measurements (..., m) as they come."""
@@ -122,10 +121,6 @@ class ExactChannels:
     def _fingerprint(self) -> str:
         rest = (self._each("scale"), self._each("shift"), np.asarray(self.offset))
         return fingerprint_of("exact channels", *self._weights, *rest)
-
-    def _reads(self, absent: Flags) -> Flags:
-        assert self.matrix is not None
-        return np.asarray(absent.astype(float) @ (self.matrix != 0).T.astype(float) > 0)
 
     def statement(self, sensitivity: float, delta: float) -> Statement:
         """The promise for the exact weights; those that are no doubles are rounded up."""

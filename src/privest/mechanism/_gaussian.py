@@ -10,7 +10,7 @@ import numpy as np
 from privest import lattice
 from privest.arrays import Array, ArrayLike, Flags, Index, as_count, plural
 from privest.errors import InvalidInput
-from privest.linalg import PSD
+from privest.linalg import PSD, Blocks
 from privest.mechanism._mechanism import Mechanism, repeated
 from privest.mechanism.inputs import marked, split_missing
 from privest.mechanism.rows import as_range, clip_of
@@ -38,7 +38,7 @@ class GaussianMechanism(Mechanism):
     1
     >>> abs(mechanism.score([6.0], [1.0, 1.0])).tolist()  # (2, 1)·(6 − 3) up to sign: of L
     [6.0, 3.0]
-    >>> mechanism.information([1.0, 1.0]).tolist()
+    >>> mechanism.information([1.0, 1.0]).dense().tolist()
     [[4.0, 2.0], [2.0, 1.0]]
     """
 
@@ -67,8 +67,10 @@ class GaussianMechanism(Mechanism):
     def simulate(
         self, y: ArrayLike, rng: np.random.Generator | Source, trials: int | None = None
     ) -> Array:
-        shown = repeated(self._shown(y), trials)
-        return as_source(rng).add_noise(shown, clip=self._clip, fingerprint=self.level.fingerprint)
+        values, absent = self._to_simulate(y)
+        shown = repeated(self._shown(values), trials)
+        drawn = as_source(rng).add_noise(shown, clip=self._clip, fingerprint=self.level.fingerprint)
+        return drawn if absent is None else np.where(self._reads(absent), np.nan, drawn)
 
     def release(
         self,
@@ -109,16 +111,16 @@ class GaussianMechanism(Mechanism):
         rest = self.noise(z, y)
         return self._times_factor(rest if self.ends is None else rest * self._inside(y))
 
-    def information(self, y: ArrayLike) -> Array:
+    def information(self, y: ArrayLike) -> PSD:
         """S; where a coordinate of Lᵀy is clipped L D Lᵀ, D = diag(inside): ≤ S."""
         if self.ends is None:
             self._given(y)
-            return self._S.dense()
+            return self._S
         half = self._times_factor(np.diag(self._inside(y).astype(float)))  # rows D Lᵀ
-        return half.T @ half
+        return Blocks([half.T @ half])
 
-    def worst_information(self) -> Array:
-        return self._S.dense()
+    def worst_information(self) -> PSD:
+        return self._S
 
     def statement(
         self, sensitivity: float | Adjacency | None = None, *, delta: float = 1e-6

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_count, as_positive
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_count, as_positive
 from privest.errors import InvalidInput, NotCalibratable, NotReleasable
+from privest.linalg import PSD, Blocks, Diagonal
 from privest.mechanism._exact import ExactChannels, ExactNoise
-from privest.mechanism.inputs import real_numbers
+from privest.mechanism.inputs import reads, real_numbers, split_missing
 from privest.mechanism.source import Source, require_room
 from privest.noise import Distribution, Quadrature
 from privest.privacy import Statement
@@ -201,11 +202,14 @@ class Mechanism(ABC):
         """∂ ln p(z|y)/∂y, (..., m)."""
 
     @abstractmethod
-    def information(self, y: ArrayLike) -> Array:
-        """I_z(y), (m, m); `privest.audit.fisher_information` checks it, with errors."""
+    def information(self, y: ArrayLike) -> PSD:
+        """I_z(y), (m, m) in its structure: `.diagonal()`, `.dense()`, or as an array of NumPy.
+
+        `privest.audit.fisher_information` checks it, with errors.
+        """
 
     @abstractmethod
-    def worst_information(self) -> Array:
+    def worst_information(self) -> PSD:
         """A matrix that I_z(y) never exceeds, the least one known; inf entries: unbounded."""
 
     def epsilon(self, sensitivity: float) -> float:
@@ -218,6 +222,10 @@ class Mechanism(ABC):
     def _as_they_come(self, y: ArrayLike, trials: int | None) -> Array:
         """The measurements of a real release, NaN where one is missing; a row per trial."""
         return repeated(self._of_size(real_numbers(y)), trials)
+
+    def _to_simulate(self, y: ArrayLike) -> tuple[Array, Flags | None]:
+        """The measurements, 0 where one is missing, and where that is (None: nowhere)."""
+        return split_missing(self._of_size(real_numbers(y)), finite=True)
 
     def _of_size(self, values: Array) -> Array:
         if values.ndim == 0 or values.shape[-1] != self.measurements:
@@ -233,11 +241,11 @@ class Mechanism(ABC):
             raise InvalidInput(f"give one vector of measurements; received shape {given.shape}.")
         return given
 
-    def _one_each(self, value: ArrayLike, name: str) -> Array:
-        given = as_array(value, name, ndim=(0, 1))
+    def _offset(self, value: ArrayLike) -> Array:
+        given = as_array(value, "b", ndim=(0, 1))
         if given.ndim and len(given) != self.outputs:
             raise InvalidInput(
-                f"{name} must have {self.outputs} entries; received {len(given)} entries for "
+                f"b must have {self.outputs} entries; received {len(given)} entries for "
                 f"{self.outputs} outputs."
             )
         return given
@@ -282,48 +290,48 @@ class Componentwise(Mechanism):
         *,
         measurements: int | None = None,
     ) -> None:
+        listed = (channels,) if isinstance(channels, Channel) else channels
+        good = isinstance(listed, Sequence) and all(isinstance(one, Channel) for one in listed)
+        if not good:
+            raise InvalidInput("channels must be a Channel, or a list of them.")
         self.matrix: Array | None = None if matrix is None else as_array(matrix, "A", ndim=2)
         self.outputs, self.measurements = self._sizes(channels, measurements)
-        self.offset: Array = self._one_each(offset, "b")
+        self.offset: Array = self._offset(offset)
         self.common: Channel | None = channels if isinstance(channels, Channel) else None
-        self.channels: tuple[Channel, ...] = (
-            (channels,) * self.outputs if isinstance(channels, Channel) else tuple(channels)
-        )
+        # As they were stated: one for all outputs, or one for each.
+        self.stated: tuple[Channel, ...] = tuple(listed)
+        self.channels: tuple[Channel, ...] = self.stated * (self.outputs if self.common else 1)
         if len(self.channels) != self.outputs:
             raise InvalidInput(
                 f"there are {len(self.channels)} channels for {self.outputs} outputs."
             )
-        if not all(isinstance(channel, Channel) for channel in self.channels):
-            raise InvalidInput("channels must be a Channel, or a list of them.")
-        self.discrete: bool = any(channel.discrete for channel in self.channels)
+        self.discrete: bool = any(channel.discrete for channel in self.stated)
 
     def _sizes(
         self, channels: Channel | Sequence[Channel], measurements: int | None
     ) -> tuple[int, int]:
+        stated = None if measurements is None else as_count(measurements, "measurements", least=1)
         if self.matrix is not None:
-            sizes = self.matrix.shape
-            if (
-                measurements is not None
-                and as_count(measurements, "measurements", least=1) != sizes[1]
-            ):
-                raise InvalidInput(f"A has {sizes[1]} columns; received {measurements=}.")
-        elif measurements is not None:
-            sizes = (as_count(measurements, "measurements", least=1),) * 2
+            outputs, size = self.matrix.shape
+        elif stated is not None:
+            outputs = size = stated
         elif isinstance(channels, Channel):
             raise InvalidInput("give the number of measurements, or the matrix A.")
         else:
-            sizes = (len(channels),) * 2
-        if min(sizes) < 1:
+            outputs = size = len(channels)
+        if stated not in (None, size):
+            raise InvalidInput(f"A has {size} columns; received measurements={stated}.")
+        if min(outputs, size) < 1:
             raise InvalidInput(
-                f"a mechanism needs at least one measurement and one output; received {sizes[1]} "
-                f"and {sizes[0]}."
+                f"a mechanism needs at least one measurement and one output; received {size} and "
+                f"{outputs}."
             )
-        return sizes[0], sizes[1]
+        return outputs, size
 
     @property
     def costly_draws(self) -> bool:
         """Whether a draw inverts a distribution function by numbers, or runs code."""
-        return any(channel.costly_draws for channel in self.channels)
+        return any(channel.costly_draws for channel in self.stated)
 
     def inputs(self, y: ArrayLike) -> Array:
         """u = Ay + b."""
@@ -337,7 +345,9 @@ class Componentwise(Mechanism):
                 require_room(u, width)
             return channel.sample(u, rng)
 
-        return self._each(sampled, repeated(self.inputs(y), trials))
+        values, absent = self._to_simulate(y)
+        drawn = self._each(sampled, repeated(self.inputs(values), trials))
+        return drawn if absent is None else np.where(reads(self.matrix, absent), np.nan, drawn)
 
     def release(
         self, y: ArrayLike, source: Source | None = None, trials: int | None = None
@@ -355,8 +365,7 @@ class Componentwise(Mechanism):
 
     @cached_property
     def _exact(self) -> ExactChannels:
-        return ExactChannels(self.channels[:1] if self.common else self.channels, self.matrix,
-                             self.offset, self.measurements)  # fmt: skip
+        return ExactChannels(self.stated, self.matrix, self.offset, self.measurements)
 
     def log_density(self, z: ArrayLike, y: ArrayLike) -> Array:
         parts = self._each(lambda c, z, u: c.log_density(z, u), *self._both(z, y))
@@ -366,17 +375,17 @@ class Componentwise(Mechanism):
         parts = self._each(lambda c, z, u: c.score(z, u), *self._both(z, y))
         return parts if self.matrix is None else parts @ self.matrix
 
-    def information(self, y: ArrayLike) -> Array:
+    def information(self, y: ArrayLike) -> PSD:
         u = self.inputs(self._one_vector(y))
-        found = [c.information_estimate(float(v)) for c, v in zip(self.channels, u)]
-        return self.spread(np.array([estimate.value for estimate in found]))
+        return self.spread(self._each(lambda channel, u: channel.information(u), u))
 
-    def worst_information(self) -> Array:
-        return self.spread(np.array([c.worst for c in self.channels]))
+    def worst_information(self) -> PSD:
+        worst = np.array([channel.worst for channel in self.stated])
+        return self.spread(np.broadcast_to(worst, self.outputs))
 
     def epsilon(self, sensitivity: float) -> float:
         if self.matrix is None:
-            return max(channel.epsilon(sensitivity) for channel in self.channels)
+            return max(channel.epsilon(sensitivity) for channel in self.stated)
         # One measurement changes u along a column of A; the ε of independent channels add.
         steps = np.abs(self.matrix) * sensitivity
         return max(
@@ -402,13 +411,12 @@ class Componentwise(Mechanism):
         ]
         return np.stack(parts, axis=-1)
 
-    def spread(self, values: Array) -> Array:
-        """Aᵀ diag(values) A, inf wherever an infinite value contributes."""
+    def spread(self, values: Array) -> PSD:
+        """Aᵀ diag(values) A, inf wherever an infinite value contributes; (m, m) only where A is."""
         if self.matrix is None:
-            return np.diag(values)
-        if not np.isfinite(values).all():
-            seen = (self.matrix[~np.isfinite(values)] != 0).astype(float)  # ∞·a aᵀ, where a ≠ 0
-            finite = self.matrix[np.isfinite(values)]
-            rest = (finite.T * values[np.isfinite(values)]) @ finite
-            return np.where(seen.T @ seen > 0, np.inf, rest)
-        return (self.matrix.T * values) @ self.matrix
+            return Diagonal(values)
+        finite = np.isfinite(values)
+        seen = (self.matrix[~finite] != 0).astype(float)  # ∞·a aᵀ, where a ≠ 0
+        rows = self.matrix[finite]
+        bounded = (rows.T * values[finite]) @ rows
+        return Blocks([np.where(seen.T @ seen > 0, np.inf, bounded)])

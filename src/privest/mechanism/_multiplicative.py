@@ -24,7 +24,7 @@ import numpy as np
 
 from privest.arrays import Array, ArrayLike, Flags, as_array, as_number, as_positive
 from privest.errors import InvalidInput, NotCalibratable
-from privest.mechanism._additive import width_of
+from privest.mechanism._additive import require_law, width_of
 from privest.mechanism._factor import LN2, ClosedForm, Noise, balanced, closed_form, outside
 from privest.mechanism._mechanism import Channel
 from privest.noise import Distribution, Gaussian, Quadrature
@@ -282,11 +282,7 @@ class Gain(Factor):
     truncate: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, Distribution):
-            raise InvalidInput(
-                "the gain must have a distribution of privest.noise (for example "
-                f"1 + Logistic(0.3)); received {type(self.law).__name__}."
-            )
+        require_law(self.law)
         self._require_threshold()
 
     @property

@@ -10,6 +10,7 @@ import scipy
 
 from privest.arrays import Array, ArrayLike, as_count, as_nonnegative
 from privest.errors import InfiniteInformation, InvalidInput, NotCalibratable
+from privest.linalg import PSD, Blocks, Scalar
 from privest.mechanism._mechanism import Mechanism, repeated
 from privest.mechanism.source import require_room
 from privest.noise.quadrature import gauss
@@ -37,12 +38,12 @@ class GeometricPerturbation(Mechanism):
     reveals ‖y‖ exactly, information infinite along y, and no density.
 
     >>> mechanism = GeometricPerturbation(2, variance=0.25)
-    >>> mechanism.worst_information().tolist()
-    [[4.0, 0.0], [0.0, 4.0]]
-    >>> near, far = (mechanism.information([0.0, r])[1, 1] for r in (0.1, 100.0))
+    >>> mechanism.worst_information().diagonal().tolist()
+    [4.0, 4.0]
+    >>> near, far = (mechanism.information([0.0, r]).diagonal()[1] for r in (0.1, 100.0))
     >>> bool(near < 0.16), bool(3.9999 < far < 4.0)
     (True, True)
-    >>> GeometricPerturbation(2, variance=0.0).information([2.0, 0.0]).tolist()
+    >>> GeometricPerturbation(2, variance=0.0).information([2.0, 0.0]).dense().tolist()
     [[inf, 0.0], [0.0, 0.0]]
     """
 
@@ -82,20 +83,20 @@ class GeometricPerturbation(Mechanism):
         slope = (r * mean_cosine(r * rho, self.outputs) - rho) / math.sqrt(self.variance)
         return np.asarray(slope[..., None] * direction)
 
-    def information(self, y: ArrayLike) -> Array:
+    def information(self, y: ArrayLike) -> PSD:
         given = self._one_vector(y)
         length = float(np.linalg.norm(given))
         along = given / (length or 1.0)
         if self.variance == 0:
             seen = along != 0 if length else np.ones(self.measurements, dtype=bool)
-            return np.where(seen[:, None] & seen, np.inf, 0.0)
+            return Blocks([np.where(seen[:, None] & seen, np.inf, 0.0)])
         value = radial_information(length / math.sqrt(self.variance), self.outputs)
-        return value / self.variance * np.outer(along, along)
+        return Blocks([value / self.variance * np.outer(along, along)])
 
-    def worst_information(self) -> Array:
+    def worst_information(self) -> PSD:
         if self.variance == 0:
-            return np.full((self.measurements, self.measurements), np.inf)
-        return np.eye(self.measurements) / self.variance
+            return Blocks([np.full((self.measurements, self.measurements), np.inf)])
+        return Scalar(1.0 / self.variance, self.measurements)
 
     @classmethod
     def calibrated(cls, level: PrivacyLevel | ArrayLike, measurements: int) -> Self:

@@ -75,6 +75,11 @@ def marked(exact: Exactly, absent: Flags | None) -> Exactly:
     return exact
 
 
+def reads(matrix: Array | None, absent: Flags) -> Flags:
+    """Which entries of Ay depend on a missing measurement; A None: y itself."""
+    return absent if matrix is None else np.asarray(absent.astype(float) @ (matrix != 0).T > 0)
+
+
 def split_missing(values: Array, *, finite: bool) -> tuple[Array, Flags | None]:
     """The measurements with 0 where they are NaN, and where that is (None: nowhere).
 

@@ -19,7 +19,6 @@ class RowMechanism:
 
     law    "gaussian" (variance 1), "laplace" (scale 1), or a `Coin`, which has no weights.
     range  of the values; beyond it they are clipped, at the last multiples of the grid within it.
-    facts  public: the seed of a simulation is bound to them.
 
     A row of weight 0 is released as 0. Rows come in blocks of any size.
 
@@ -31,13 +30,10 @@ class RowMechanism:
     """
 
     range: Range | None
-    facts: str
     steps: int
 
-    def __init__(
-        self, law: Law = "gaussian", *, range: Range | None = None, facts: str = ""
-    ) -> None:
-        self.law, self.range, self.facts, self.steps = law, as_range(range), facts, 0
+    def __init__(self, law: Law = "gaussian", *, range: Range | None = None) -> None:
+        self.law, self.range, self.steps = law, as_range(range), 0
 
     def require(self, weights: ArrayLike) -> None:
         """Refuse weights at which the grid cannot hold the range."""
@@ -77,7 +73,7 @@ class RowMechanism:
         found = source.add_noise(
             shown, shape=(count,), at=self.steps, sizes=(1,) * count, law=self.law,
             clip=self._clip(weights),
-            fingerprint=f"rows {self.facts} {fingerprint_of('weights', weights)}",
+            fingerprint=fingerprint_of("weights of rows", weights),
         )  # fmt: skip
         self.steps += count
         return np.where((weights == 0) & ~np.isnan(found), 0.0, found)
@@ -109,10 +105,7 @@ def as_range(given: object) -> Range | None:
     """(low, high), low < high, both finite; None stays None: what the grid can hold."""
     if given is None:
         return None
-    ends = np.asarray(given, dtype=object)
-    if ends.shape != (2,):
-        raise InvalidInput("a range is a pair of numbers, (low, high).")
-    found = privacy.Range(ends[0], ends[1])
+    found = privacy.as_range(given)
     return found.low, found.high
 
 

@@ -35,7 +35,7 @@ class RunningMechanism(Componentwise):
     `released(y, source)` is its real path, if it has one.
 
     >>> quiet = RunningMechanism(np.eye(1), lambda y, rng: y + 0.5 * rng.standard_normal(1), "half")
-    >>> quiet.information([0.0]).tolist()  # the claim
+    >>> quiet.information([0.0]).dense().tolist()  # the claim
     [[1.0]]
     >>> round(float(quiet.simulate([0.0], np.random.default_rng(0), 1000).var()), 2)
     0.24

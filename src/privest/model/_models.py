@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_nonnegative
+from privest.arrays import Array, ArrayLike, as_array, as_nonnegative, frame_columns
 from privest.errors import InvalidInput
 from privest.linalg import PSD
 from privest.model.derivative import numerical_jacobian
@@ -48,8 +48,8 @@ class LinearModel:
             )
         if self.matrix.size == 0:
             raise InvalidInput(f"H is empty (shape {self.matrix.shape}).")
-        # A data frame (pandas, Polars) brings the names of its columns.
-        self._names = parameter_names(getattr(matrix, "columns", None) if names is None else names)
+        # A data frame brings the names of its columns.
+        self._names = parameter_names(frame_columns(matrix) if names is None else names)
         if self._names is not None and len(self._names) != self.parameters:
             raise InvalidInput(
                 f"names must be {self.parameters}, one a parameter; received {len(self._names)}."

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import EPS, Array, ArrayLike, as_positive
+from privest.arrays import EPS, Array, ArrayLike, as_kind, as_positive
 from privest.bounds import consensus_bound
 from privest.errors import InvalidInput, NumericalFailure
 from privest.estimator.result import Estimate
@@ -172,8 +172,7 @@ def average(
     Raises NotIdentifiable if an agent has level 0, InvalidInput for a level that is not diagonal.
     Source: `coro:consensus`; the page on networks of sensors.
     """
-    if not isinstance(release, SensorRelease):
-        raise InvalidInput(f"give the release of all agents; received {type(release).__name__}.")
+    as_kind(release, SensorRelease, "give the release of all agents")
     own = release.level if level is None else as_level(level)
     if own is None:
         raise InvalidInput("this release was read from a record: give its level.")

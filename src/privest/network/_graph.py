@@ -287,8 +287,11 @@ class TimeVarying:
         loss: float = 0.0,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        if len(graphs) == 0:
-            raise InvalidInput("time-varying links need at least one graph.")
+        if not isinstance(graphs, list | tuple) or not graphs:
+            raise InvalidInput(
+                "time-varying links are a list of graphs, at least one; received "
+                f"{type(graphs).__name__}."
+            )
         plan = [as_graph(each) for each in graphs]
         self.graph: Graph = plan[0].union(*plan[1:])
         self.graph.require_connected("the union of the time-varying graphs")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, plural
+from privest.arrays import Array, ArrayLike, Flags, as_array, as_kind, plural
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.estimator.result import Estimate
 from privest.linalg import PSD, Whitening, batched, whitening
@@ -67,6 +67,7 @@ class Contribution(Record):
     simulated: bool | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one = self.r.ndim == 2
         _require_pair(self.x[None] if one else self.x, self.r[None] if one else self.r)
 
@@ -299,12 +300,7 @@ class Sensor:
 
     def simulate(self, y: ArrayLike, rng: np.random.Generator | Source) -> SensorRelease:
         """z̃_i of measurements (m_i,) or (trials, m_i), with simulated noise: for experiments."""
-        given = self._of_size(as_array(y, "the measurements of a sensor", ndim=(1, 2)))
-        source = as_source(rng)
-        values = np.zeros((*given.shape[:-1], 0))
-        if self.mechanism is not None:
-            values = self.mechanism.simulate(given, source)
-        return SensorRelease(values, self.level.fingerprint, source.simulated, level=self.level)
+        return self._released(y, as_source(rng), GaussianMechanism.simulate)
 
     def release(self, y: ArrayLike, source: Source | None = None) -> SensorRelease:
         """z̃_i of measurements (m_i,) or (trials, m_i), with protected noise.
@@ -313,13 +309,20 @@ class Sensor:
         missing, and all of z̃_i that would show it is NaN. Two releases of one measurement reveal
         twice S_i: with `mechanism.source.Kept` a run that failed sends the same.
         """
-        protected = as_protected(source)
+        return self._released(y, as_protected(source), GaussianMechanism.release)
+
+    def _released(
+        self,
+        y: ArrayLike,
+        source: Source,
+        draw: Callable[[GaussianMechanism, Array, Source], Array],
+    ) -> SensorRelease:
         given = self._of_size(real_numbers(y))
         values = np.zeros((*given.shape[:-1], 0))
         if self.mechanism is not None:
-            values = self.mechanism.release(given, protected)
+            values = draw(self.mechanism, given, source)
         return SensorRelease(
-            values, self.level.fingerprint, protected.simulated, protected.grid, self.level
+            values, self.level.fingerprint, source.simulated, source.grid, self.level
         )
 
     def _of_size(self, given: Array) -> Array:
@@ -331,10 +334,7 @@ class Sensor:
 
     def view(self, release: SensorRelease) -> View:
         """G_i of this release. Raises InvalidInput for one of another sensor or level."""
-        if not isinstance(release, SensorRelease):
-            raise InvalidInput(
-                f"a sensor's release is a SensorRelease; received {type(release).__name__}."
-            )
+        as_kind(release, SensorRelease, "a sensor's release is a SensorRelease")
         release.require(self.level.fingerprint)
         values = release.values
         if values.ndim not in (1, 2) or values.shape[-1] != self.outputs:

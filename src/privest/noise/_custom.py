@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -31,10 +31,10 @@ class Custom(Distribution):
     @cached_property
     def _numbers(self) -> NumericalDensity:
         return NumericalDensity(
-            checked(self.given_logpdf, "logpdf"),
+            partial(called, self.given_logpdf, "logpdf"),
             support=self.ends,
             breaks=self.breaks,
-            score=self.given_score and checked(self.given_score, "score"),
+            score=self.given_score and partial(called, self.given_score, "score"),
             normalise=self.normalise,
         )
 
@@ -42,7 +42,7 @@ class Custom(Distribution):
         x = as_array(x, "x")
         lo, hi = self.ends
         with np.errstate(all="ignore"):  # outside, the function is asked at the end instead
-            value = checked(self.given_logpdf, "logpdf")(np.clip(x, lo, hi))
+            value = called(self.given_logpdf, "logpdf", np.clip(x, lo, hi))
         inside = (x >= lo) & (x <= hi) & ~np.isnan(value)
         return np.where(inside, value - self._numbers.log_mass, -np.inf)
 
@@ -104,27 +104,23 @@ def from_logpdf(
     return law
 
 
-def checked(function: Function, what: str) -> Function:
-    """The function with a check that it treats arrays entry by entry."""
-
-    def call(x: Array) -> Array:
-        if x.size == 0:  # numpy.vectorize does not take empty arrays
-            return np.zeros(x.shape)
-        try:
-            value = np.asarray(function(x), dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInput(
-                f"{what} must take an array and return an array ({error}). Use numpy functions, "
-                "or wrap it in numpy.vectorize."
-            ) from error
-        if value.shape != x.shape:
-            raise InvalidInput(
-                f"{what} must return one number for each entry of x; for x of shape {x.shape} it "
-                f"returned shape {value.shape}."
-            )
-        return value
-
-    return call
+def called(function: Function, what: str, x: Array) -> Array:
+    """function(x), with a check that it treats arrays entry by entry."""
+    if x.size == 0:  # numpy.vectorize does not take empty arrays
+        return np.zeros(x.shape)
+    try:
+        value = np.asarray(function(x), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{what} must take an array and return an array ({error}). Use numpy functions, "
+            "or wrap it in numpy.vectorize."
+        ) from error
+    if value.shape != x.shape:
+        raise InvalidInput(
+            f"{what} must return one number for each entry of x; for x of shape {x.shape} it "
+            f"returned shape {value.shape}."
+        )
+    return value
 
 
 def _require_derivative(law: Custom) -> None:
@@ -132,7 +128,7 @@ def _require_derivative(law: Custom) -> None:
     if law.given_score is None:
         return
     x = law._numbers.quantile(np.linspace(0.06, 0.95, 12))
-    value = checked(law.given_score, "score")(x)
+    value = called(law.given_score, "score", x)
     expected, error = replace(law, given_score=None, normalise=True)._numbers.score(x)
     off = np.abs(value - expected) > 1e-4 * (1 / law._numbers.width + np.abs(expected)) + 10 * error
     # One point may sit on a kink that was not declared; a wrong formula fails at several.

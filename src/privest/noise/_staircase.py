@@ -77,7 +77,8 @@ class Staircase(CentredLaw):
     def cdf(self, x: ArrayLike) -> Array:
         """½ b^k (b + (1 − b)·rest(t)) left of 0, |x| = (k + t)Δ, rest the part beyond t."""
         x = as_array(x, "x")
-        b, gamma = math.exp(-self.epsilon), self._gamma
+        b = math.exp(-self.epsilon)
+        gamma = self._gamma
         size = np.abs(x) / self.sensitivity
         stair = np.floor(size)
         t = size - stair
@@ -112,9 +113,12 @@ class Staircase(CentredLaw):
 
         E k = b/(1 − b), E k² = b(1 + b)/(1 − b)²; t has density ∝ 1 on (0, γ) and ∝ b on (γ, 1).
         """
-        b, gamma, c = math.exp(-self.epsilon), self._gamma, self._flat
+        b = math.exp(-self.epsilon)
+        gamma = self._gamma
+        c = self._flat
         gone = -math.expm1(-self.epsilon)
-        mean_k, square_k = b / gone, b * (1 + b) / gone**2
+        mean_k = b / gone
+        square_k = b * (1 + b) / gone**2
         mean_t = (gamma**2 + b * (1 - gamma**2)) / (2 * c)
         square_t = (gamma**3 + b * (1 - gamma**3)) / (3 * c)
         return self.sensitivity**2 * (square_k + 2 * mean_k * mean_t + square_t)

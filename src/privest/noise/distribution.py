@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, as_array, as_generator, as_number, as_positive
+from privest.arrays import Array, ArrayLike, as_array, as_generator, as_kind, as_number, as_positive
 from privest.errors import InvalidInput
 from privest.linalg.tolerances import EXTREME
 from privest.noise.numerics.density import NumericalDensity
@@ -206,12 +206,20 @@ class Distribution(abc.ABC):
 
     def _inside(self, x: ArrayLike, derivative: Callable[[Array], tuple[Array, Array]]) -> Array:
         """The derivative inside the support, NaN elsewhere."""
-        given, (lo, hi) = as_array(x, "x"), self.support
+        given = as_array(x, "x")
+        lo, hi = self.support
         inside = (given > lo) & (given < hi)
         value = np.full(given.shape, np.nan)
         if inside.any():
             value[inside] = derivative(given[inside])[0]
         return value
+
+
+def infinite_because(law: Distribution) -> str:
+    """Why the Fisher information of this distribution is infinite."""
+    if law.jumps:
+        return "its density jumps, so its Fisher information is infinite"
+    return "its density is continuous, but its Fisher information E (f'/f)² is infinite"
 
 
 class CentredLaw(Distribution):
@@ -266,12 +274,14 @@ class Affine(Distribution):
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.law, Distribution):
-            raise InvalidInput(f"law must be a Distribution; received {type(self.law).__name__}.")
-        shift, scale = as_number(self.shift, "shift"), as_scale(self.scale)
+        as_kind(self.law, Distribution, "law must be a Distribution")  # type: ignore[type-abstract]
+        shift = as_number(self.shift, "shift")
+        scale = as_scale(self.scale)
         law = self.law
         if isinstance(law, Affine):
-            shift, scale, law = shift + scale * law.shift, scale * law.scale, law.law
+            shift = shift + scale * law.shift
+            scale = scale * law.scale
+            law = law.law
         object.__setattr__(self, "law", law)
         object.__setattr__(self, "shift", shift)
         object.__setattr__(self, "scale", as_scale(scale))
@@ -350,7 +360,9 @@ class Affine(Distribution):
 def moved(law: Distribution, shift: float, scale: float) -> Distribution:
     """shift + scale·X in its simplest form: the family's own where it has one."""
     if isinstance(law, Affine):
-        shift, scale, law = shift + scale * law.shift, scale * law.scale, law.law
+        shift = shift + scale * law.shift
+        scale = scale * law.scale
+        law = law.law
     inside = law._scaled_in_family(scale) if scale != 1 else law
     if inside is not None:
         return inside if shift == 0 else Affine(inside, shift, 1.0)

@@ -13,7 +13,7 @@ from privest.arrays import Array, ArrayLike, as_array, as_nonnegative
 from privest.errors import InfiniteInformation, InvalidInput
 from privest.linalg import PSD, Diagonal, Scalar, psd
 from privest.noise._unbounded import Gaussian
-from privest.noise.distribution import Distribution
+from privest.noise.distribution import Distribution, infinite_because
 
 
 class JointNoise(ABC):
@@ -79,8 +79,8 @@ class Independent(JointNoise):
         if not np.isfinite(information).all():
             law = self.laws[int(np.argmin(np.isfinite(information)))]
             raise InfiniteInformation(
-                f"The noise density of {law!r} jumps, so its Fisher information is infinite and "
-                "the theorem does not apply. Use a continuous density for the measurement noise."
+                f"The theorem does not apply to noise with {law!r}: {infinite_because(law)}. Use "
+                "noise of finite Fisher information for the measurements."
             )
         return self._diagonal([1.0 / value for value in information], size)
 
@@ -155,7 +155,7 @@ def as_joint(noise: Noise) -> JointNoise:
     if number or _are_numbers(noise):
         law: object = Gaussian(cov=cast("ArrayLike", noise))
         return law if isinstance(law, JointNoise) else Independent(cast("Distribution", law))
-    if isinstance(noise, Distribution | Sequence):
+    if isinstance(noise, Distribution | list | tuple):
         return Independent(cast("Distribution | Sequence[Distribution]", noise))
     given: object = noise
     kind = type(given).__name__

@@ -18,10 +18,12 @@ from privest.arrays import EPS, AnyArray, Array, Flags
 from privest.records import Record
 
 # Two Gauss-Legendre rules on every panel: the fine one is the value, their difference the error.
-FINE, COARSE = 24, 12
+FINE = 24
+COARSE = 12
 # A panel is halved while its error is above this part of the whole integral.
 TOLERANCE = 1e-13
-MAX_ROUNDS, MAX_PANELS = 60, 10_000
+MAX_ROUNDS = 60
+MAX_PANELS = 10_000
 # Octave contributions that shrink by less than this from one to the next are called divergent
 # (a power within 0.007 of the exponent at which the integral stops to exist).
 DIVERGENCE_RATIO = 0.995
@@ -97,7 +99,8 @@ def refine(
     for round_ in range(rounds):
         split, left, right = examine(low, high, carried, round_ == rounds - 1)
         middle = ((low + high) / 2)[split]
-        low, high = np.concatenate([low[split], middle]), np.concatenate([middle, high[split]])
+        low = np.concatenate([low[split], middle])
+        high = np.concatenate([middle, high[split]])
         carried = tuple(
             np.concatenate([a[..., split], b[..., split]], axis=-1) for a, b in zip(left, right)
         )
@@ -144,22 +147,27 @@ class _Sums:
     """The sums of the panels of all chains, octave by octave."""
 
     def __init__(self, integrand: Integrand, chains: tuple[Chain, ...]) -> None:
-        self.integrand, self.chains = integrand, chains
+        self.integrand = integrand
+        self.chains = chains
         sizes = [c.distances.size - 1 for c in chains]
         self.ends = np.cumsum(sizes)[:-1]
         self.anchor = np.repeat([c.anchor for c in chains], sizes)
         self.side = np.repeat([c.side for c in chains], sizes)
-        self.sums, self.errors = np.zeros(sum(sizes)), np.zeros(sum(sizes))
+        self.sums = np.zeros(sum(sizes))
+        self.errors = np.zeros(sum(sizes))
         self.kept: list[tuple[Array, Array, Array]] = []
-        self.done, self.count = 0.0, 0
+        self.done = 0.0
+        self.count = 0
 
     def examine(
         self, start: Array, stop: Array, carried: Carried, last: bool
     ) -> tuple[Flags, Carried, Carried]:
         """Add the panels on which the two rules agree; the others are to be halved."""
         octave = carried[0]
-        p, s = self.anchor[octave], self.side[octave]
-        centre, half = (start + stop) / 2, np.abs(stop - start) / 2
+        p = self.anchor[octave]
+        s = self.side[octave]
+        centre = (start + stop) / 2
+        half = np.abs(stop - start) / 2
         fine, noise, values = _rule(self.integrand, p, s, centre, half, FINE)
         coarse, coarse_noise, _ = _rule(self.integrand, p, s, centre, half, COARSE)
         error = 3 * np.abs(fine - coarse) + _unseen(self.integrand, p, s, centre, half, values)
@@ -182,7 +190,8 @@ class _Sums:
 
     def integral(self) -> Integral:
         """The sums of the chains, each extrapolated beyond its last octave."""
-        sums, errors = np.split(self.sums, self.ends), np.split(self.errors, self.ends)
+        sums = np.split(self.sums, self.ends)
+        errors = np.split(self.errors, self.ends)
         size = sum(float(np.abs(t).sum()) for t in sums)
         parts = [_close(t, e, size, c.closed) for t, e, c in zip(sums, errors, self.chains)]
         value = _add([part for part, _, _ in parts])
@@ -221,13 +230,20 @@ def _unseen(
 def _close(terms: Array, errors: Array, size: float, closed: bool) -> tuple[float, float, float]:
     """Sum one chain and extrapolate beyond its last octave: (sum, error, part beyond).
 
-    Last octaves that drown in the integrand's own noise are dropped and extrapolated over.
+    Last octaves that drown in the integrand's own noise are dropped and extrapolated over, and with
+    them zeros that follow: there differences of a rounded function have no digits left.
     """
     if closed:
         return float(terms.sum()), float(errors.sum()), 0.0
     clear = (errors <= 0.25 * np.abs(terms)) | (errors <= 1e-12 * size)
-    last = int(np.flatnonzero(clear)[-1]) + 1 if clear.any() else 0
-    inner, inner_error = float(terms[:last].sum()), float(errors[:last].sum())
+    informative = clear & (terms != 0)
+    if not informative.any():  # the integrand is 0 wherever its digits can be told
+        informative = clear
+    last = int(np.flatnonzero(informative)[-1]) + 1 if informative.any() else 0
+    if clear[last:].all():
+        last = terms.size
+    inner = float(terms[:last].sum())
+    inner_error = float(errors[:last].sum())
     if last < 2:
         return inner, float((np.abs(terms) + errors).sum()), 0.0
     beyond, doubt = _beyond(terms[:last], size)

@@ -178,7 +178,7 @@ def _require_workers(methods: Sequence[Method], backend: str, running: engine.Ru
 
 def _worst(method: Method, s: float, setting: Setting) -> float:
     """λ_max of the worst information; NaN where the mechanism does not know it."""
-    worst = pair_of(method, setting.model, s)[0].worst_information()
+    worst = np.asarray(pair_of(method, setting.model, s)[0].worst_information())
     if np.isnan(worst).any():
         return float("nan")
     return float(np.linalg.eigvalsh(worst)[-1]) if np.isfinite(worst).all() else float("inf")

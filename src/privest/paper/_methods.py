@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import privest as pv
-from privest.arrays import Array, ArrayLike, as_array
+from privest.arrays import Array, ArrayLike, as_array, as_kind
 from privest.data.cells import meant
 from privest.errors import InvalidInput, PrivestError
 from privest.estimator.likelihood import Likelihood, likelihood_of
@@ -55,6 +55,7 @@ def setting_of(model: pv.LinearModel | None = None, theta: ArrayLike | None = No
     if model is None:
         H = np.random.default_rng(SEED).uniform(-1.0, 1.0, size=(MEASUREMENTS, len(THETA)))
         model = pv.LinearModel(H, noise=DEVIATION**2)
+    as_kind(model, pv.LinearModel, "model must be a LinearModel")
     truth = as_array(THETA if theta is None else theta, "theta", ndim=1)
     if len(truth) != model.parameters:
         raise InvalidInput(

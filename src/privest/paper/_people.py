@@ -19,7 +19,7 @@ import numpy as np
 import scipy
 
 import privest as pv
-from privest.arrays import Array, Index
+from privest.arrays import Array, Index, as_kind
 from privest.bounds import StreamBound
 from privest.data.frames import Table
 from privest.data.nhanes import load_nhanes
@@ -52,6 +52,7 @@ def people_of(data: str | Table, repetitions: int | None) -> tuple[Table, Plan]:
         if data not in ("diabetes", "nhanes"):
             raise InvalidInput(f"data is 'diabetes', 'nhanes' or a table; received {data!r}.")
         data = load_nhanes() if data == "nhanes" else pv.data.load_diabetes()
+    as_kind(data, Table, "data is 'diabetes', 'nhanes' or a table of data.load_nhanes")
     plan = NHANES if data.source.startswith("NHANES") else DIABETES
     count = plan.repetitions if repetitions is None else repetitions
     if count < 2:

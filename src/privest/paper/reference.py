@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 
 from privest.arrays import Array
 
@@ -38,14 +39,6 @@ class InformationStep:
     S: Array
 
 
-def block_diagonal(first: Array, second: Array) -> Array:
-    rows, columns = first.shape
-    result = np.zeros((rows + second.shape[0], columns + second.shape[1]))
-    result[:rows, :columns] = first
-    result[rows:, columns:] = second
-    return result
-
-
 def recursive_information(steps: Sequence[Step]) -> Iterator[InformationStep]:
     """`algo:recursive_PI`: the privacy-preserving Fisher information PI_k, k = 1, 2, …"""
     first = steps[0]
@@ -61,9 +54,9 @@ def recursive_information(steps: Sequence[Step]) -> Iterator[InformationStep]:
         eye = np.eye(len(step.S))
         H_bar = np.concatenate([H_bar, step.H])
         Phi = np.concatenate([step.U @ np.linalg.pinv(step.S), eye])
-        B_previous = block_diagonal(B, eye)
+        B_previous = scipy.linalg.block_diag(B, eye)
         Gamma = B_previous @ Phi
-        S_Sigma = block_diagonal(S_Delta, step.Sigma)
+        S_Sigma = scipy.linalg.block_diag(S_Delta, step.Sigma)
         Psi = S_Sigma @ Phi
         Lambda = step.S @ np.linalg.inv(eye + Phi.T @ S_Sigma @ Phi @ step.S)
         S_Delta = S_Sigma - Psi @ Lambda @ Psi.T

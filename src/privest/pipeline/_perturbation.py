@@ -13,7 +13,16 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike, Flags, as_array, as_choice, as_count, as_positive
+from privest.arrays import (
+    Array,
+    ArrayLike,
+    Flags,
+    as_array,
+    as_choice,
+    as_count,
+    as_kind,
+    as_positive,
+)
 from privest.errors import InvalidInput, NotReleasable, SmallSampleWarning
 from privest.estimator import Estimate
 from privest.linalg.batched import substitute
@@ -378,9 +387,7 @@ class OutputPerturbation:
 
 
 def _one_law(model: LinearModel) -> Distribution:
-    if not isinstance(model, LinearModel):
-        raise InvalidInput(f"a LinearModel is needed; received {type(model).__name__}.")
-    noise = model.noise
+    noise = as_kind(model, LinearModel, "a LinearModel is needed").noise
     if not isinstance(noise, Independent) or noise.size is not None:
         raise InvalidInput(
             "this release needs independent noise of one distribution in all measurements; "

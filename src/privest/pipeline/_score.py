@@ -22,8 +22,10 @@ from privest.arrays import Array, as_positive, as_scale
 from privest.errors import InvalidInput
 from privest.estimator.likelihood import Likelihood, likelihood_of
 from privest.mechanism import Additive
-from privest.noise import Distribution, Gaussian, Laplace
+from privest.noise import Distribution, Gaussian
 from privest.noise.numerics.weighted import as_polynomials, least_score
+
+ROUNDING = 1e-9  # of the steepest slope: a slope below it at the ends is rounding of a level ψ
 
 
 class Terms(NamedTuple):
@@ -220,40 +222,10 @@ def optimal_score(law: Distribution, weight: float) -> Score:
 
         ψ − λ(ψ'' + (f'/f)ψ') = −f'/f ,     J* = 1/E ψ'   (ψ in these units)
 
-    The density may have kinks, jumps, finite ends or heavy tails. Closed forms for Gaussian (a
-    straight line, J* = σ² + λ) and Laplace; else spectral elements, relative error of J* near
-    1e-12, about 10 ms.
+    The density may have kinks, jumps, finite ends or heavy tails. For Gaussian noise ψ is a
+    straight line, J* = σ² + λ; else spectral elements, relative error of J* near 1e-12, 10 ms.
     """
-    if isinstance(law, Gaussian):
-        return LinearScore(law)
-    return LaplaceScore(law, weight) if isinstance(law, Laplace) else NumericalScore(law, weight)
-
-
-class LaplaceScore(Score):
-    """The optimal score of Laplace(b): ψ = sign(x)(1 − e^{−ρ|x|})/b.
-
-    ρ = (√(1/b² + 4/λ) − 1/b)/2 ,   J* = b²(1 + 1/(bρ)) = b² + λ/2 + b√(λ + λ²/4b²)
-    """
-
-    one_root = True
-
-    def __init__(self, law: Laplace, weight: float) -> None:
-        self.law, b = law, law.scale
-        # ρ, written so that small and large λ keep their digits
-        self.rate = rate = 2 * b / weight / (1 + math.sqrt(1 + 4 * b**2 / weight))
-        self.scale, near = b, b * rate
-        # 1 − 2/(1 + u) + 1/(1 + 2u) = 2u²/((1 + u)(1 + 2u))
-        square = 2 * near**2 / ((1 + near) * (1 + 2 * near)) / b**2
-        self.moments = Moments(square, rate / b / (1 + near), (rate / b) ** 2 / (1 + 2 * near))
-
-    def terms(self, x: Array) -> Terms:
-        b, rate = self.scale, self.rate
-        t = rate * np.abs(x)
-        lost = -np.expm1(-t)
-        # t − lost ≈ t²/2 loses its digits where t is small (large λ).
-        series = t**2 / 2 * (1 - t / 3 * (1 - t / 4 * (1 - t / 5)))
-        integral = np.where(t < 1e-3, series, t - lost) / (rate * b)
-        return Terms(integral, np.sign(x) * lost / b, rate / b * np.exp(-t))
+    return LinearScore(law) if isinstance(law, Gaussian) else NumericalScore(law, weight)
 
 
 class NumericalScore(Score):
@@ -267,6 +239,7 @@ class NumericalScore(Score):
         psi = as_polynomials(found)
         slope, integral = psi.derivative(), _integral(psi, float(law.quantile(0.5)))
         self._ends = psi.x[0], psi.x[-1]
+        self._least_slope = ROUNDING * float(np.abs(slope(psi.x)).max())
         self._all = scipy.interpolate.PPoly(
             np.stack([_padded(p, len(integral.c)) for p in (integral, psi, slope)], axis=-1), psi.x
         )
@@ -277,7 +250,8 @@ class NumericalScore(Score):
         integral, value, slope = found[..., 0], found[..., 1], found[..., 2]
         beyond = x - inside
         if beyond.any():  # beyond the elements ψ is a straight line, and never falls
-            slope = np.where(beyond == 0, slope, np.maximum(slope, 0.0))
+            level = (beyond != 0) & (slope < self._least_slope)
+            slope = np.where(level, 0.0, slope)
             integral = integral + beyond * (value + beyond * slope / 2)
             value = value + beyond * slope
         return Terms(integral, value, slope)

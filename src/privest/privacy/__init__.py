@@ -5,6 +5,7 @@ from privest.privacy._grid import largest_level as largest_level
 from privest.privacy.adjacency import Adjacency
 from privest.privacy.adjacency import Range as Range
 from privest.privacy.adjacency import as_adjacency as as_adjacency
+from privest.privacy.adjacency import as_range as as_range
 from privest.privacy.exposures import Exposure, exposure
 from privest.privacy.gdp import epsilon_of, metric_trace, mu_of
 from privest.privacy.level import PrivacyLevel as PrivacyLevel

@@ -76,7 +76,7 @@ def _rounding(steps: float, epsilon: float, log_delta: float) -> float:
     1e-12: exponents below 750 in size, a sum of 20000 terms. The rest: the loss at t is a
     difference of numbers of size ε, which weighs as a change of ε does: hazard/μ.
     """
-    mu = GRID * steps or math.ulp(0.0)  # of a move below the smallest number
+    mu = GRID * max(steps, 1.0)  # less than a step is no shift, or one step
     hazard = 2.0 + math.sqrt(2.0 * max(-log_delta, 0.0))
     return 1e-12 + 8 * EPS * (epsilon / mu + mu / 2) * hazard
 

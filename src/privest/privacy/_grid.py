@@ -76,7 +76,8 @@ def _touched(level: Level, size: int | None) -> int:
 def one_measurement(entries: Entries, *, by: float | None, widths: AnyArray | None = None) -> Shift:
     """One measurement differs by at most `by`, if given, coordinate i by ≤ widths[i] steps."""
     used = entries.weights != 0
-    weights, columns = entries.weights[used], entries.columns[used]
+    weights = entries.weights[used]
+    columns = entries.columns[used]
     if not weights.size:
         return Shift(0, Fraction(0))
     most = np.full(weights.shape, 2.0 * MOST)  # the grid ends there
@@ -111,7 +112,8 @@ def entries_of(level: Level) -> Entries:
         own = level.pointwise(0, 1)
         if own is not None:
             return _pointwise(np.atleast_1d(literal_root(np.asarray(own))))
-        lags, m = level.reach + 1, level.block or 0
+        lags = level.reach + 1
+        m = level.block or 0
         blocks = level.blocks(level.reach, level.reach + 1)[:, 0]  # (lag, row, column)
         rows, columns = np.divmod(np.arange(lags * m * m), m)
         return Entries(np.ascontiguousarray(blocks).ravel(), rows, columns)
@@ -126,7 +128,8 @@ def entries_of(level: Level) -> Entries:
 def _of_psd(S: PSD) -> Entries:
     if S.pointwise is not None:
         return _pointwise(np.broadcast_to(literal_root(np.asarray(S.pointwise)), S.size))
-    terms, every = S.factor_terms(), np.arange(S.size)
+    terms = S.factor_terms()
+    every = np.arange(S.size)
     places = [every if place is None else place for _, place in terms]
     weights = np.concatenate([weight for weight, _ in terms])
     return Entries(weights, np.tile(every, len(terms)), np.concatenate(places))
@@ -138,7 +141,8 @@ def _pointwise(roots: Array) -> Entries:
 
 
 def _banded(rows: BandedRows) -> Entries:
-    m, K = rows.block, rows.steps
+    m = rows.block
+    K = rows.steps
     lag, step, row, column = np.indices((rows.reach + 1, K, m, m)).reshape(4, -1)
     inside = step >= lag
     weights = rows.blocks[: rows.reach + 1].ravel()[inside]
@@ -190,7 +194,7 @@ def largest_level(mu: float, difference: Adjacency, shape: L) -> L:
         level = shape * factor
         return shift_of(level, difference, entries_of(level)).squared <= limit
 
-    found = largest_that(fits, largest, LEAST)
+    found = largest_that(fits, largest)
     if found is None:
         raise InvalidInput(
             f"mu = {mu:.3g} is less than one step of the grid of real releases ({GRID:.3g} for "
@@ -201,9 +205,9 @@ def largest_level(mu: float, difference: Adjacency, shape: L) -> L:
     return shape * (found if found == largest else found * (1 - CLOSE / 10))
 
 
-def largest_that(fits: Callable[[float], bool], high: float, least: float) -> float | None:
-    """The largest number in [high·least, high] that fits, to `CLOSE`; None where none does."""
-    low = high * least
+def largest_that(fits: Callable[[float], bool], high: float) -> float | None:
+    """The largest number in [high·LEAST, high] that fits, to `CLOSE`; None where none does."""
+    low = high * LEAST
     if not (low > 0 and fits(low)):
         return None
     if fits(high):

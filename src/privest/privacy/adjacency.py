@@ -19,7 +19,7 @@ from privest.records import Record
 Kind = Literal["measurement", "block", "record"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Adjacency:
     """A set of differences y − y', made by one of its class methods.
 
@@ -79,12 +79,6 @@ class Adjacency:
         if self.kind == "block":
             return f"OneBlock(by={self.by}, sizes={self.size})"
         return f"OneReading(by={self.by})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Adjacency) and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
 
     def __str__(self) -> str:
         if self.kind == "measurement":
@@ -170,3 +164,13 @@ class Range(Record):
     @property
     def width(self) -> float:
         return self.high - self.low
+
+
+def as_range(given: object) -> Range:
+    """A `Range`, or a pair (low, high) as one."""
+    if isinstance(given, Range):
+        return given
+    ends = np.asarray(given, dtype=object)
+    if ends.shape != (2,):
+        raise InvalidInput("a range is a pair of numbers, (low, high).")
+    return Range(*ends)

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.arrays import ArrayLike, as_nonnegative, as_number, as_positive
+from privest.arrays import ArrayLike, as_choice, as_nonnegative, as_number, as_positive
 from privest.errors import InvalidInput
+from privest.privacy.adjacency import Range, as_range
 from privest.privacy.statement import DELTA as DELTA
 from privest.privacy.statement import grid_mu, grid_statement, pure_epsilon
 from privest.records import Record
@@ -56,32 +57,35 @@ def exposure(
     level: float,
     *,
     sd: float,
-    range: float | None = None,
+    range: Range | tuple[float, float] | None = None,
     delta: float = DELTA,
     distribution: str = "gaussian",
     leverage: float = 0.0,
 ) -> Exposure:
     """The exposure of one value at a privacy level.
 
-    range: its width R. distribution: of the privacy noise, "gaussian" or "laplace" (scale 1/√s,
-    δ = 0). Real releases: μ is that of the grid.
+    range: (low, high) of the values. distribution: of the privacy noise, "gaussian" or "laplace"
+    (scale 1/√s, δ = 0). Real releases: μ is that of the grid.
 
-    >>> found = exposure(4.0, sd=0.2**0.5, range=5.0)
+    >>> found = exposure(4.0, sd=0.2**0.5, range=(0.0, 5.0))
     >>> round(found.after, 3), round(found.pair, 3), round(found.epsilon, 1)
     (0.333, 0.737, 96.7)
     """
-    s, sigma = as_positive(level, "level"), as_positive(sd, "sd")
+    as_choice(distribution, ("gaussian", "laplace"), "distribution")
+    s = as_positive(level, "level")
+    sigma = as_positive(sd, "sd")
     before, after = reader_sds(s, sigma, leverage, distribution)
     typical = math.sqrt(2) * sigma
     pure = distribution == "laplace"
-    ends, epsilon = None, math.inf
+    ends = None
+    epsilon = math.inf
     if range is not None:
-        ends = told_apart(s, range, distribution)
-        epsilon = (
-            pure_epsilon("laplace", s, range)
-            if pure
-            else grid_statement(s, sensitivity=range, delta=delta).epsilon
-        )
+        width = as_range(range).width
+        ends = told_apart(s, width, distribution)
+        if pure:
+            epsilon = pure_epsilon("laplace", s, width)
+        else:
+            epsilon = grid_statement(s, sensitivity=width, delta=delta).epsilon
     return Exposure(
         sd=sigma, before=before, after=after, typical=typical,
         pair=told_apart(s, typical, distribution), ends=ends, epsilon=epsilon,
@@ -126,7 +130,8 @@ def laplace_sd(level: float, sd: float) -> float:
     σ²(1 − a²E tanh²), which lies between σ²/(1 + a²) and σ²/(1 + a²/2).
     """
     a = sd * math.sqrt(level)
-    lowest, highest = 1 / (1 + a * a), 1 / (1 + a * a / 2)
+    lowest = 1 / (1 + a * a)
+    highest = 1 / (1 + a * a / 2)
     if a > LARGE:
         return sd * math.sqrt(highest)
     # Beyond the last node the density is (a/2)e^{a²/2 − au}, or nothing, and tanh² is 1.
@@ -154,13 +159,15 @@ def answer_beliefs(share: float, epsilon: float) -> tuple[float, float]:
     Randomised response, the truth with t = e^ε/(1 + e^ε).
     """
     t = coin_chance(epsilon)
-    yes, no = share * t, share * (1 - t)
+    yes = share * t
+    no = share * (1 - t)
     return yes / (yes + (1 - share) * (1 - t)), no / (no + (1 - share) * t)
 
 
 def informed_error(level: ArrayLike, spread: ArrayLike) -> float:
     """1/√(s + 1/τ²): sd of the guess of an informed attacker with the prior y ~ N(m, τ²)."""
-    s, tau = as_positive(level, "level"), as_positive(spread, "spread")
+    s = as_positive(level, "level")
+    tau = as_positive(spread, "spread")
     return tau / math.hypot(1.0, tau * math.sqrt(s))
 
 
@@ -170,7 +177,8 @@ def neighbours_error(level: ArrayLike, correlation: ArrayLike, spread: ArrayLike
     Measurements are an AR(1) with lag-1 correlation φ and variance γ₀ = `spread`²; with
     q = γ₀(1 − φ²) the smoothed variance, ∫ (1/f(ω) + s)⁻¹ dω/2π, is q/√((1 + φ² + sq)² − 4φ²).
     """
-    s, phi = as_positive(level, "level"), as_number(correlation, "correlation")
+    s = as_positive(level, "level")
+    phi = as_number(correlation, "correlation")
     tau = as_positive(spread, "spread")
     variance = tau * tau
     if not math.isfinite(s * variance):
@@ -179,7 +187,8 @@ def neighbours_error(level: ArrayLike, correlation: ArrayLike, spread: ArrayLike
         raise InvalidInput(f"correlation must lie between -1 and 1; received {phi:g}.")
     q = variance * (1 - phi) * (1 + phi)
     # (1 + φ² + sq)² − 4φ² as a product of two positive terms: no cancellation at φ near ±1.
-    near, far = (1 - abs(phi)) ** 2 + s * q, (1 + abs(phi)) ** 2 + s * q
+    near = (1 - abs(phi)) ** 2 + s * q
+    far = (1 + abs(phi)) ** 2 + s * q
     return math.sqrt(q / (math.sqrt(near) * math.sqrt(far)))
 
 
@@ -202,7 +211,8 @@ def chance_of_mu(mu: ArrayLike, prior: float = EVEN) -> float:
 
 def chance_of_side(level: ArrayLike, spread: ArrayLike) -> float:
     """½ + arctan(τ√s)/π: probability of guessing the side of the median of y ~ N(m, τ²)."""
-    s, tau = as_positive(level, "level"), as_positive(spread, "spread")
+    s = as_positive(level, "level")
+    tau = as_positive(spread, "spread")
     return EVEN + math.atan(tau * math.sqrt(s)) / math.pi
 
 
@@ -229,7 +239,8 @@ def odds_beyond(mu: ArrayLike, epsilon: ArrayLike) -> float:
 
     The log Bayes factor of a μ-GDP release is N(μ²/2, μ²).
     """
-    mu, epsilon = as_positive(mu, "mu"), as_nonnegative(epsilon, "epsilon")
+    mu = as_positive(mu, "mu")
+    epsilon = as_nonnegative(epsilon, "epsilon")
     return float(scipy.special.ndtr(mu / 2 - epsilon / mu))
 
 

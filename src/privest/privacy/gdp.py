@@ -114,7 +114,8 @@ def _log_delta(mu: float, epsilon: float) -> tuple[float, float]:
     """ln δ(ε), and the bound on its rounding error."""
     if mu == 0:
         return -math.inf, 0.0
-    t, half = epsilon / mu, mu / 2
+    t = epsilon / mu
+    half = mu / 2
     a = half - t
     square = 0.5 * a * a
     if a < 0 and math.isinf(square):

@@ -13,6 +13,7 @@ from privest.arrays import (
     ArrayLike,
     as_array,
     as_count,
+    as_kind,
     as_nonnegative,
     as_positive,
     fingerprint_of,
@@ -57,7 +58,8 @@ class PrivacyLevel(Convertible):
     def from_matrix(cls, matrix: PSD) -> PrivacyLevel:
         """A level from a structured matrix that has been checked."""
         level = cls.__new__(cls)
-        level._number, level._matrix = None, matrix
+        level._number = None
+        level._matrix = matrix
         return level
 
     @property
@@ -124,6 +126,14 @@ class PrivacyLevel(Convertible):
         same = (values == values[0]).all()
         return fingerprint_of("level", values[:1] if same else values)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PrivacyLevel):
+            return NotImplemented
+        return self.size == other.size and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
     def __add__(self, other: PrivacyLevel) -> PrivacyLevel:
         if not isinstance(other, PrivacyLevel):
             return NotImplemented
@@ -188,8 +198,7 @@ class PrivacyLevel(Convertible):
         from privest.privacy._grid import largest_level
 
         unit = cls(1.0) if shape is None else shape
-        if not isinstance(unit, PrivacyLevel):
-            raise InvalidInput(f"shape must be a PrivacyLevel; received {type(unit).__name__}.")
+        as_kind(unit, PrivacyLevel, "shape must be a PrivacyLevel")
         return largest_level(as_nonnegative(mu, "mu"), as_adjacency(sensitivity), unit)
 
     @classmethod

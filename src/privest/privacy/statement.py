@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -25,7 +25,7 @@ from privest.lattice.coins import WHOLE
 from privest.privacy import _grid as grid
 from privest.privacy import gdp
 from privest.privacy._discrete import epsilon_of_move, laplace_epsilon, laplace_metric_epsilon
-from privest.privacy.adjacency import Adjacency, Range, as_adjacency
+from privest.privacy.adjacency import Adjacency, Range, as_adjacency, as_range
 from privest.privacy.level import as_level
 from privest.privacy.stream import StreamLevel
 from privest.records import Record
@@ -65,14 +65,6 @@ class Statement(Record):
     epsilon: float
     proved: bool
     metric: float | None = None
-    _only: Fraction | None = field(default=None, repr=False)
-
-    def at(self, delta: float) -> Statement:
-        """The same release, its ε at another δ."""
-        if self.mu is None:
-            _require_delta(delta)
-            return self
-        return replace(self, delta=delta, epsilon=_epsilon(self.squared_steps, self._only, delta))
 
     def explain(self) -> str:
         """The statement in plain sentences, one a line."""
@@ -118,8 +110,9 @@ def grid_statement(
     1.0
     """
     stated = level if isinstance(level, StreamLevel) else as_level(level)
-    entries, fisher = grid.entries_of(stated), _fisher(stated)
-    ends = range if range is None or isinstance(range, Range) else Range(*range)
+    entries = grid.entries_of(stated)
+    fisher = _fisher(stated)
+    ends = None if range is None else as_range(range)
     difference = None if sensitivity is None else as_adjacency(sensitivity)
     if difference is not None and (ends is None or difference.kind != "measurement"):
         shift = grid.shift_of(stated, difference, entries)
@@ -165,7 +158,7 @@ def statement_of_shift(
         law="gaussian", fisher=fisher, about=about, conditions=conditions,
         squared_steps=squared, rho=_rho_up(squared),
         mu=_root_up(squared), delta=delta, epsilon=_epsilon(squared, shift.only, delta),
-        proved=shift.only is not None, _only=shift.only,
+        proved=shift.only is not None,
     )  # fmt: skip
 
 
@@ -260,7 +253,7 @@ def _root_up(squared: int) -> float:
 
 def coin_of(level: float, range: tuple[float, float] = (0.0, 1.0)) -> Coin:
     """Randomised response with the largest level that is not above `level`."""
-    ends = Range(*range)
+    ends = as_range(range)
     width = Fraction(ends.high) - Fraction(ends.low)
     flips = flips_at(Fraction(as_positive(level, "level")) * width**2)
     return Coin(flips, ends.low, ends.high)
@@ -273,7 +266,8 @@ def coin_epsilon(coin: Coin) -> float:
     found = math.log1p((WHOLE - 2 * coin.flips) / coin.flips)
     step = math.ulp(found)
     while flips_for(found) > coin.flips:
-        found, step = found + step, 2 * step
+        found = found + step
+        step = 2 * step
     return found
 
 
@@ -283,7 +277,8 @@ def pure_level(law: PureNoise, epsilon: float, width: float) -> float:
     The largest to 1e-15 for randomised response; up to 0.1% below (ε/width)² for Laplace noise.
     """
     as_choice(law, get_args(PureNoise), "law")
-    wanted, apart = as_positive(epsilon, "epsilon"), as_positive(width, "width")
+    wanted = as_positive(epsilon, "epsilon")
+    apart = as_positive(width, "width")
     shape = 2 * math.sinh(min(wanted, 90.0) / 2) if law != "laplace" else wanted
     with np.errstate(over="ignore", under="ignore"):
         level = float((np.float64(shape) / apart) ** 2)

@@ -64,7 +64,8 @@ class StreamLevel(Convertible):
     @classmethod
     def _of(cls, rows: Rows, sizes: tuple[int, ...]) -> StreamLevel:
         level = StreamLevel.__new__(StreamLevel)
-        level.rows, level.sizes = rows, sizes
+        level.rows = rows
+        level.sizes = sizes
         return level
 
     @classmethod
@@ -117,7 +118,8 @@ class StreamLevel(Convertible):
             rank = int((strength > np.sqrt(tolerance) * scale * 1e-3).sum())
             remaining = left.T @ remaining
             result[end - m : end - m + rank, :end] = remaining[:rank]
-            remaining, end = remaining[rank:, : end - m], end - m
+            remaining = remaining[rank:, : end - m]
+            end = end - m
         return cls._of(DenseRows(result * unit, max(steps)), steps)
 
     @classmethod
@@ -189,7 +191,8 @@ class StreamLevel(Convertible):
             return Diagonal(self.rows.level_diagonal())
         if isinstance(self.rows, BandedRows):
             return Blocks(stream_parts.squares_by_lag(self.rows.blocks))
-        whole, steps = self.cumulative(), zip(self.ends[1:], self.sizes)
+        whole = self.cumulative()
+        steps = zip(self.ends[1:], self.sizes)
         return Blocks([whole[e - m : e, e - m : e] for e, m in steps])
 
     def to_mu(self, *, sensitivity: float | Adjacency) -> float:
@@ -256,7 +259,8 @@ class StreamLevel(Convertible):
     def dense_rows(self, start: int, stop: int) -> Array:
         """The rows A_k of these steps, up to their last measurement; for the dense form."""
         assert isinstance(self.rows, DenseRows)
-        first, last = self.ends[start], self.ends[stop]
+        first = self.ends[start]
+        last = self.ends[stop]
         return self.rows.matrix[first:last, :last]
 
     @cached_property
@@ -264,6 +268,12 @@ class StreamLevel(Convertible):
         """Sixteen hex digits that identify the level: both sides of a stream use the same."""
         kind, parts = self._parts()
         return fingerprint_of(kind, np.array(self.sizes, dtype=float), *parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StreamLevel) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
     def _parts(self) -> tuple[str, list[Array]]:
         """The form and its numbers: ℓ, not S, for what is released depends on the factor."""

@@ -20,7 +20,8 @@ RANGE_TOLERANCE = 1e-10  # part of ‖U_k‖ that may lie outside the range of S
 
 def squares_by_lag(blocks: Array) -> Array:
     """[AᵀA]_kk (K, m, m) from A by lag (b + 1, K, m, m): all that is revealed of each y_k."""
-    steps, total = blocks.shape[1], np.zeros(blocks.shape[1:])
+    steps = blocks.shape[1]
+    total = np.zeros(blocks.shape[1:])
     for lag in range(min(len(blocks), steps)):
         own = blocks[lag, lag:]
         total[: steps - lag] += own.swapaxes(-1, -2) @ own
@@ -38,7 +39,7 @@ def as_steps(steps: int, measurements: int = 1) -> int:
 
 
 def as_sizes(given: Sequence[int] | AnyArray) -> tuple[int, ...]:
-    sizes = as_counts(given, "sizes of the steps", least=1)
+    sizes = as_counts(given, "sizes of the steps")
     if sum(sizes) > MOST:
         raise InvalidInput(f"sizes must add up to at most {MOST:.0e} measurements.")
     return sizes
@@ -85,7 +86,8 @@ def _is_matrix(part: Any) -> bool:  # noqa: ANN401 - whatever was given
 
 def step_lowers(own: PSD, sizes: tuple[int, ...]) -> Array:
     """ℓ_k (K, m, m) for measurements of one size; roots of numbers are rounded down: ℓ² ≤ s."""
-    m, steps = sizes[0], len(sizes)
+    m = sizes[0]
+    steps = len(sizes)
     if own.pointwise is None:
         assert isinstance(own, Blocks)
         return own.factors[0].lower
@@ -154,7 +156,8 @@ def rows_with_past(
     own: PSD, past: list[Array], sizes: tuple[int, ...], reach: int
 ) -> BandedRows | DenseRows:
     """A_k = [ℓ_k⁺U_kᵀ, ℓ_kᵀ], banded where it pays."""
-    lowers, coefficients = own.blocks(sizes).lowers(), []
+    lowers = own.blocks(sizes).lowers()
+    coefficients = []
     for k, (lower, array) in enumerate(zip(lowers, past)):
         part = np.linalg.pinv(lower) @ array.T
         outside = np.abs(array.T - lower @ part).max(initial=0.0)

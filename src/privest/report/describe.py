@@ -69,14 +69,6 @@ def exposed(found: Plan | TableRelease | TableEstimate) -> Section:
     return exposure(columns, _epsilon(terms, delta), delta, unenforced=_unenforced(terms))
 
 
-def expected_mean(terms: Terms) -> tuple[float, str] | None:
-    """The expected mean of a yes/no or count outcome, and its source; None of a release."""
-    if not isinstance(terms, Plan) or terms.model.family == "gaussian":
-        return None
-    stated = terms.model.target[0] in terms.spec.public.expected
-    return terms.mean, "stated" if stated else "assumed"
-
-
 def _estimated(fit: TableEstimate) -> tuple[float, bool] | None:
     """σ² as the release shows it; where that is zero its upper 95% limit."""
     if fit.noise_found is None or fit.release.model.person is not None:
@@ -109,12 +101,12 @@ def _variance(
     terms: Terms, column: Column, known: tuple[float, bool] | None
 ) -> tuple[float | None, float | None, str]:
     """Residual variance, share of yes, and whether they are stated, estimated or assumed."""
-    expected, family = expected_mean(terms), terms.model.family
-    if family == "binomial":
-        share, source = expected or (0.5, "assumed")
-        return column.residual_variance, share, source
-    if family == "poisson" and expected is not None and expected[1] == "stated":
-        return expected[0], None, "stated"
+    mean = terms.mean if isinstance(terms, Plan) else math.nan
+    if terms.model.family == "binomial":
+        share, source = (0.5, "assumed") if math.isnan(mean) else (mean, "stated")
+        return None, share, source
+    if terms.model.family == "poisson" and not math.isnan(mean):
+        return mean, None, "stated"
     if known is not None:
         return known[0], None, "estimated"
     source = "stated" if column.reference_rows is None else "estimated"

@@ -254,8 +254,6 @@ def _intervals(every: Sequence[Coefficient], confidence: float) -> Chart:
 def errors_section(fit: TableEstimate, *, several: bool = False) -> Section:
     header = fit.release
     said = [*left_out(header), *_design(header), *_method(fit), *_residual(fit), *_range(fit)]
-    if fit.remark is not None:
-        said.append(say("quoted", text=f"{fit.remark[0].upper()}{fit.remark[1:]}"))
     details = [say(f"method_{name}") for name in METHODS if name in (fit.method or "")]
     details += [] if fit.warnings else [say("no_warning")]
     return _of_column("errors", header.column.target, several, said, details)
@@ -340,6 +338,8 @@ def asked_section(
         key = "wald" if np.isfinite(wald.degrees_of_freedom) else "wald_many"
         facts = {"names": list(wald.names), "p": wald.p_value, "statistic": wald.statistic}
         parts.append(say(key, **facts, first=freedom[0], second=freedom[1]))
+    if parts and estimate.note is not None:
+        parts.append(say("quoted", text=estimate.note))
     return [section("asked", parts)] if parts else []
 
 

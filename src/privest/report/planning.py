@@ -12,7 +12,6 @@ import scipy
 from privest.arrays import Array
 from privest.estimator.inference import coin_rows
 from privest.lattice import Coin
-from privest.report.describe import expected_mean
 from privest.report.exposure import FRACTIONS
 from privest.report.sections import (
     Cell,
@@ -121,7 +120,9 @@ def _rows_wanted(plan: Plan, want: str, rows: int) -> Sentence:
 class Errors:
     """Standard errors of one column: without privacy (None: unknown), and with it.
 
-    alone: `private` is what privacy alone adds. guesses: by the residual sd.
+    alone    `private` is what privacy alone adds.
+    guesses  by what is not stated: the residual sd, the share of yes, the mean count.
+    rarest   the last of the guesses, for which `private` is, where a share or mean is not stated.
     """
 
     target: str
@@ -129,7 +130,8 @@ class Errors:
     open: Array | None
     private: Array
     alone: bool
-    guesses: Mapping[float, Array]
+    guesses: Mapping[str, Array]
+    rarest: str = ""
 
 
 def planned_errors(plan: Plan) -> list[Errors]:
@@ -140,20 +142,34 @@ def _planned(plan: Plan, column: Column) -> Errors:
     found = plan.errors(column)
     if np.isfinite(found.classical).all():
         return Errors(column.target, plan.names, found.classical, found.total, False, {})
-    limits, guesses = plan.limits(column), {}
-    sds = [] if limits is None else [share * limits.width for share in FRACTIONS]
-    for sd in sds if plan.survey.levels is None else []:
-        guesses[sd] = plan.errors(replace(column, residual_variance=sd * sd)).total
+    guesses = {name: one.errors(column).total for name, one in plan.scenarios.items()}
+    if guesses:
+        *_, rarest = guesses
+        return Errors(column.target, plan.names, None, guesses[rarest], False, guesses, rarest)
+    for sd in _guessed_sds(plan, column):
+        total = plan.errors(replace(column, residual_variance=sd * sd)).total
+        guesses[say("if_sd", sd=sd).text] = total
     return Errors(column.target, plan.names, None, found.privacy, True, guesses)
+
+
+def _guessed_sds(plan: Plan, column: Column) -> list[float]:
+    limits = plan.limits(column)
+    if limits is None or plan.survey.levels is not None:
+        return []
+    return [share * limits.width for share in FRACTIONS]
 
 
 def errors_expected(plan: Plan) -> Section:
     every = planned_errors(plan)
-    parts: list[Part] = [_errors_table(every), *_residual(plan, every)]
+    parts: list[Part] = [_errors_table(every), *_residual(plan, every), *_within_persons(plan)]
     if plan.rows <= len(plan.names) and not plan.splits:
         parts.append(warn("residual_none"))
     if len(every) == 1:
         parts += _ratio(plan, every[0])
+        if plan.distribution.bits and plan.epsilon is not None:
+            useful = coin_rows(plan.epsilon, 0.5, plan.rows)[0]
+            if useful < ENOUGH:
+                parts.append(warn("few_answers", needed=math.ceil(ENOUGH / useful * plan.rows)))
         parts += other_levels(plan)
     return section("errors_expected", parts)
 
@@ -161,7 +177,7 @@ def errors_expected(plan: Plan) -> Section:
 def _errors_table(every: Sequence[Errors]) -> Table:
     header: list[Cell] = [say("coefficient")]
     columns: list[Array] = []
-    guesses: Mapping[float, Array] = {} if len(every) > 1 else every[0].guesses
+    guesses: Mapping[str, Array] = {} if len(every) > 1 else every[0].guesses
     for one in every:
         word = say("alone" if one.alone else "with")
         if len(every) > 1:
@@ -169,23 +185,25 @@ def _errors_table(every: Sequence[Errors]) -> Table:
         elif one.open is not None:
             header += [say("without"), say("half")]
             columns.append(one.open)
-        header += [word, say("half")]
-        columns.append(one.private)
+        if not one.rarest:
+            header += [word, say("half")]
+            columns.append(one.private)
     rows = []
     for j, name in enumerate(every[0].names):
         pairs = [(float(own[j]), kind) for own in columns for kind in ("se", "half")]
         pairs += [(float(guess[j]), "se") for guess in guesses.values()]
         rows.append((name, *(Number(*pair) for pair in pairs)))
-    return table([*header, *(say("if_sd", sd=sd) for sd in guesses)], rows)
+    return table([*header, *(say("quoted", text=name) for name in guesses)], rows)
 
 
 def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
-    column, expected = plan.columns[0], expected_mean(plan)
-    if expected is not None:
-        key, read = "expected_mean", "read_count"
-        if plan.model.family == "binomial":
-            key, read = "expected_share", "read_odds"
-        return [say(read), say(key, guess=expected[0], source=say(expected[1]))]
+    column = plan.columns[0]
+    if plan.model.family != "gaussian":
+        read = say("read_odds" if plan.model.family == "binomial" else "read_count")
+        if plan.scenarios:
+            return [read, say("no_mean", names=list(plan.scenarios))]
+        kind = "share" if plan.model.family == "binomial" else "mean"
+        return [read, say(f"expected_{kind}", guess=plan.mean)]
     variance = column.residual_variance
     if variance is None:
         hidden = plan.splits and plan.splits[0].kind == "none"
@@ -193,11 +211,18 @@ def _residual(plan: Plan, every: Sequence[Errors]) -> list[Sentence]:
         if len(every) == 1 and every[0].guesses:
             said.append(say("residual_fractions"))
         return said
-    if plan.survey.strata is not None:
-        return [say("residual_persons", variance=variance)]
     if column.reference_rows is None:
         return [say("residual_stated", variance=variance)]
     return [say("residual_reference", variance=variance, rows=column.reference_rows)]
+
+
+def _within_persons(plan: Plan) -> list[Sentence]:
+    if plan.survey.strata is None:
+        return []
+    correlation = plan.spec.public.within_person_correlation
+    if correlation is None:
+        return [say("persons_largest")]
+    return [say("persons_correlated", correlation=correlation)]
 
 
 def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
@@ -212,10 +237,6 @@ def _ratio(plan: Plan, errors: Errors) -> list[Sentence]:
         return said
     share = (1 / high) ** 2
     said.append(say("worth", share=share, rows=plan.rows, worth=math.floor(plan.rows * share)))
-    if plan.distribution.bits and plan.epsilon is not None:
-        useful = coin_rows(plan.epsilon, 0.5, plan.rows)[0]
-        if useful < ENOUGH:
-            said.append(warn("few_answers", needed=math.ceil(ENOUGH / useful * plan.rows)))
     return said
 
 
@@ -231,10 +252,10 @@ def other_levels(plan: Plan) -> list[Sentence]:
         ratios = [float(plan.errors(column, s).total[0] / errors.open[0]) for s in at]
         points = [say("level_point", ratio=one, level=s) for s, one in zip(at, ratios)]
         return [say("other_levels", points=points)]
-    if not errors.guesses:
+    if not errors.alone or not errors.guesses:
         return []
     added = plan.distribution.variance(column.level, plan.limits(column), simulated=False)
-    ratio = [math.sqrt(1 + added / sd**2) for sd in errors.guesses]
+    ratio = [math.sqrt(1 + added / sd**2) for sd in _guessed_sds(plan, column)]
     return [say("ratio_fractions", ratio=ratio)]
 
 

@@ -220,6 +220,7 @@ def _relative_levels(distribution: Distribution, delta: float) -> list[float]:
 
 def error_curve(plan: Plan, errors: Errors, of: int, epsilon: float) -> dict[str, Any]:
     """95% errors of one coefficient against ε, on the scale of the slider."""
+    plan = plan.scenarios.get(errors.rarest, plan)
     limits = plan.limits(plan.column)
     assert limits is not None
     levels = _levels_of_sums(plan, limits) if plan.splits else {

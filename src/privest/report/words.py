@@ -157,12 +157,16 @@ WORDS: dict[str, str] = {
     "and no squares are released. What privacy alone adds is exact.",
     "residual_fractions": "The other columns are for a residual sd of a 20th, a 10th and a 5th of "
     "the range.",
-    "residual_persons": "The residual variance is {variance:near}, as stated. Rows of a person are "
-    "taken to be independent.",
+    "persons_correlated": "Two values of a person with equal features are taken to have the "
+    "correlation {correlation:near}, as stated.",
+    "persons_largest": "Values of a person may depend on each other in any way: these errors are "
+    "the largest possible. A stated correlation within a person gives closer ones.",
     "residual_none": "There are as many coefficients as rows: the release cannot show the residual "
     "variance, and gives no estimate. Use fewer features.",
-    "expected_share": "The errors are for a share of yes of {guess:percent}, which is {source}.",
-    "expected_mean": "The errors are for a mean count of {guess:near}, which is {source}.",
+    "expected_share": "The errors are for a share of yes of {guess:percent}, which is stated.",
+    "expected_mean": "The errors are for a mean count of {guess:near}, which is stated.",
+    "no_mean": "No expected share or mean is stated: the errors are for {names:and}. Rarer events "
+    "have larger errors: state what is expected.",
     "ratio": "Standard errors are {ratio:times} times those without privacy; {share:percent} of "
     "the variance is privacy noise.",
     "ratio_fractions": "If values vary with sd R/20, R/10 or R/5 around the prediction (R: the "

@@ -192,7 +192,7 @@ class Simulation:
                 "its noise comes from the operating system and is stored nowhere."
             )
 
-    def source(self, *facts: object) -> Source:
+    def source(self, *facts: str | None) -> Source:
         """The noise of a release: protected, or simulated (`facts` as in `seeded`)."""
         return seeded(self.seed, *facts) if self.simulate else Protected()
 
@@ -219,7 +219,7 @@ class LedgerOptions:
         assert self.ledger is not None
         if self.subject is None and source == "-":
             raise InvalidInput("standard input has no name: name the account (subject).")
-        subject = self.subject or f"{columns} of {Path(source).name}"
+        subject = self.subject or pv.ledger.spelled(f"{columns} of {Path(source).name}")
         found = stack.enter_context(pv.Ledger(self.ledger)).account(subject)
         if self.budget is not None or not found.is_open:
             found.open(most if self.budget is None else self.budget)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from privest.arrays import Array
-from privest.data.cells import absent_columns, is_date, is_number, number, numbers
+from privest.data.cells import absent_columns, is_date, is_number, number
 from privest.data.lines import csv_records, csv_rows, json_records, require_width
 from privest.errors import InvalidInput
 from privest.stream_file import OWN, steps_only
@@ -109,23 +108,13 @@ class Rows:
             )
 
     def __iter__(self) -> Iterator[Row]:
-        take = itemgetter(*self.features, self.value)
         for line, record in self._records:
-            try:
-                found = numbers(self._cells(take(record)))
-            except (KeyError, ValueError):
-                found = [math.nan]
-            if not math.isfinite(sum(found)):
-                found = self._checked(record, line)
-            *features, value = found
+            *features, value = self._checked(record, line)
             given = {name: record.get(name) for name in self.others}
             times = tuple(_text(record.get(name)) for name in self.times)
             if any(len(text) > LONGEST_TIME for text in times):
                 raise InvalidInput(f"line {line}: a time has more than {LONGEST_TIME} letters.")
             yield Row(features, value, given, times)
-
-    def _cells(self, cells: tuple[Any, ...]) -> Sequence[Any]:
-        return cells if self._plain else [*map(self._format.with_point, cells)]
 
     def _checked(self, record: dict[str, Any], line: int) -> list[float]:
         """One by one: the features, all of them there, and the measurement, perhaps missing."""
@@ -145,8 +134,9 @@ class Rows:
             raise InvalidInput(
                 f"line {line} has no {name!r} (a missing measurement is an explicit null)."
             )
+        cell = record[name]
         try:
-            found = number(self._cells((record[name],))[0])
+            found = number(cell if self._plain else self._format.with_point(cell))
         except ValueError:
             hint = "" if name == self.value else " Choose the columns of features."
             raise InvalidInput(f"line {line}: {name!r} is not a number.{hint}") from None

@@ -121,7 +121,7 @@ class StreamRun:
         elif real and path is not None and path.is_file():
             require_behind(path, notes["offset"], notes["lines"])
         if isinstance(self.side, Owner) and real:
-            self.side.start_from(-1, rows_again=plan.replay is not False)
+            self.side.start_from_ledger(rows_again=plan.replay is not False)
         self.output.begin(notes["offset"])
         if notes["lines"]:
             self.output.write(notes["lines"])

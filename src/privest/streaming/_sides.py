@@ -56,13 +56,13 @@ class Owner:
         self.floor, self.retired, self.resent, self.rows_again = 0, 0, 0, True
         self.entry: dict[str, int] = {}  # of the last release, for its line
 
-    def start_from(self, known: int, *, rows_again: bool) -> None:
-        """Nothing is drawn up to step `known`, the last that was sent, nor what a ledger has.
+    def start_from_ledger(self, *, rows_again: bool) -> None:
+        """Nothing is drawn again that the mechanism or a ledger has.
 
         `rows_again`: the rows of earlier steps come again, and what the ledger has of them is sent;
         else it is retired too: the public part of these steps is gone.
         """
-        self.floor, self.rows_again = max(known + 1, self.mechanism.steps), rows_again
+        self.floor, self.rows_again = self.mechanism.steps, rows_again
         if isinstance(self.source, LedgerSource):
             source = self.source
             source.known = self.floor - 1
@@ -130,9 +130,9 @@ def owner_of(
 ) -> Owner:  # fmt: skip
     """The owner's side of a command: a simulation, a real release, or one with a ledger."""
     mechanism, level = promise.mechanism(), promise.level
-    if choices.ledger is None:
-        return Owner(mechanism, choices.source(command, columns, level.fingerprint))
     most = float(np.max(level.final_blocks().diagonal()))
+    if choices.ledger is None:
+        return Owner(mechanism, choices.source(command, columns, f"{most:.6g}"))
     account = choices.account(stack, source, columns or "readings", most)
     span = "" if mechanism.range is None else " {:g},{:g}".format(*mechanism.range)
     sensitivity, said = promise.sensitivity, None
@@ -151,8 +151,9 @@ class Analyst:
     level: pv.StreamLevel
     repeated: int
 
-    def __init__(self, level: pv.StreamLevel, grid: float | None = None) -> None:
-        self.level, self.grid, self.repeated = level, grid, 0
+    def __init__(self, level: pv.StreamLevel) -> None:
+        self.level, self.repeated = level, 0
+        self.grid: float | None = None
 
     def fresh(self, source: Iterable[Row], taken: int) -> Iterator[Row]:
         """Those after the first `taken` steps: repeated ones are dropped, a gap is an error."""

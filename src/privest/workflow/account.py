@@ -29,13 +29,15 @@ from privest.ledger import (
     Entry,
     Ledger,
     as_budget,
+    as_subject,
     marks_folder,
     require_none_before,
+    spelled,
 )
 from privest.records import Record
 from privest.workflow.document import LedgerPlace, TableRelease, digest, parsed_document
 from privest.workflow.spec import Spec
-from privest.workflow.terms import Terms
+from privest.workflow.terms import Column, Terms
 
 LEDGER = "privest-ledger.db"
 LEAST = 16  # different public rows: tables with fewer often agree by chance, and are not compared
@@ -96,6 +98,7 @@ class Account:
     def _require_allowed(self, plan: Terms, folder: Path) -> None:
         self._seen = 0
         if not self.path.exists():  # nothing was spent yet
+            as_subject(self.subject)
             require_none_before(self.path, marks_folder())
             for place in (self.path, marks_folder() / "mark"):
                 require_writable(place)
@@ -205,11 +208,12 @@ class Account:
         whole = replace(found, rows=charged, dropped=dropped)
         if rest:  # of persons: an entry counts them, and not their rows
             whole = replace(whole, rows=rest[0], persons=charged)
+        cost = entry.cost or Cost(0.0)
         self._ledger_account.spend_and_write(  # refused where the plan is another one now
-            entry.cost or Cost(0.0), 0, whole.charged, _facts(whole),
+            cost, 0, whole.charged, _facts(whole),
             lambda: (np.zeros(0, dtype=np.int64), None), key=entry.key or "",
         )  # fmt: skip
-        return self._sealed(whole, entry)
+        return self._sealed(replace(whole, columns=_drawn_columns(whole, cost)), entry)
 
     def _entry_of(self, sha256: str) -> tuple[Entry, list[int]] | None:
         """The entry of a table and its numbers of rows; None: nobody paid for it."""
@@ -272,8 +276,22 @@ class Account:
 
 
 def _facts(found: TableRelease) -> dict[str, object]:
+    """The plan, columns and grid; computed numbers have six digits, since processors differ."""
     facts = found.to_dict()
-    return {name: facts[name] for name in ("plan", "columns", "grid")}
+    columns = [
+        [one.target, f"{one.level:.6g}", f"{one.residual_variance or 0:.6g}", one.reference_rows]
+        for one in found.columns
+    ]
+    return {"plan": facts["plan"], "columns": columns, "grid": facts["grid"]}
+
+
+def _drawn_columns(found: TableRelease, cost: Cost) -> tuple[Column, ...]:
+    """The columns at the levels that noise was drawn at, not at those computed now.
+
+    The draft has those of sums; rows have one level, which is the cost.
+    """
+    levels = [one.level for one in found.sums] or [float(cost.largest_level or 0)]
+    return tuple(replace(one, level=level) for one, level in zip(found.columns, levels))
 
 
 def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
@@ -287,7 +305,7 @@ def _entries_in(folder: Path) -> Iterator[tuple[str, LedgerPlace]]:
 
 
 def account_name(spec: Spec) -> str:
-    return f"{', '.join(spec.targets)} of {Path(spec.data).name}"
+    return spelled(f"{', '.join(spec.targets)} of {Path(spec.data).name}")
 
 
 class PublicRows:

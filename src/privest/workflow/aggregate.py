@@ -27,6 +27,7 @@ from privest.aggregate import (
     person_rows,
     planned_errors,
     release_sums,
+    require_room,
     solve_scores,
     sum_covariance,
     sum_design,
@@ -37,8 +38,10 @@ from privest.data.rows import read_rows
 from privest.errors import InvalidInput, NotIdentifiable
 from privest.linalg import RunningLeastSquares
 from privest.mechanism.source import Source
+from privest.model import LinearModel
+from privest.noise import Gaussian as GaussianNoise
 from privest.privacy import Range
-from privest.reading import read_fields, read_number, read_text
+from privest.reading import read_fields, read_number, read_numbers, read_text
 from privest.records import plain, standard_errors
 from privest.workflow.rows import Blocks, Leaving, PlannedErrors, Rows
 from privest.workflow.spec import Spec
@@ -50,7 +53,7 @@ if TYPE_CHECKING:
     from privest.workflow.plan import Plan
     from privest.workflow.result import TableEstimate
 
-SCORES = "scores"  # the kind of yes/no and counts: no squares, the variance is known
+SCORES = "scores"  # the kind of yes/no: no squares, the variance is known
 NO_ROOT = (
     "The noisy score equations have no solution: the noise is too large beside so few rows. It was "
     "charged; a second release would cost privacy again. Plan with a larger ε or fewer features."
@@ -58,6 +61,10 @@ NO_ROOT = (
 SMALLER = (
     "The intervals of a smaller model take the coefficients that it lacks as 0. Where they are "
     "not, errors are larger: compare it with the whole model first."
+)
+SAME_VARIANCE = (
+    "Means at rows, contrasts and joint tests of noisy sums assume that all residuals have the "
+    "same variance (homoscedasticity); else these intervals and p-values can be wrong."
 )
 FEWEST = 10  # rows of a category, below which sums show the features of its members
 NUMBERS = {"estimate": math.nan, "variance": math.inf, "freedom": math.inf}  # what null means
@@ -89,20 +96,28 @@ class Aggregate:
         splits = splits_of(model, privacy, found.sums, found.known)
         columns = columns_of(model, [own.level for own in splits], found.known)
         most = found.most_rows(spec)
-        return Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
+        terms = Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
+        for column, own in zip(columns, splits):
+            require_room(found.sums, terms.summed(column), own)
+        return terms
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
         design = plan.survey.sums
         assert design is not None
         variance, scale = column.residual_variance, 1.0
         if plan.model.family != "gaussian":
-            variance = plan.mean * (1 - plan.mean) if plan.model.family == "binomial" else plan.mean
+            variance = plan.mean * (1 - plan.mean)
             scale = 1 / variance
         own = plan.splits[plan.model.target.index(column.target)]
         if level is not None:
             own = replace(own, level=level)
-        privacy, total, relative = planned_errors(design, own, plan.summed(column), variance)
+        correlation = plan.spec.public.within_person_correlation
+        privacy, total, relative = planned_errors(
+            design, own, plan.summed(column), variance, correlation
+        )
         least = standard_errors(plan.shape) * math.sqrt(math.nan if variance is None else variance)
+        if design.persons is not None:  # of the same sums, without noise
+            least = np.sqrt(total**2 - privacy**2)
         return PlannedErrors(scale * least, scale * privacy, scale * total, relative)
 
     def require_name(self, table: Path) -> None:
@@ -124,8 +139,9 @@ class Aggregate:
         cautions = [] if np.isfinite(own.variance).all() else [NO_ROOT]
         if set(own.matrix) == {COVARIANCE}:  # of `within`
             cautions.append(SMALLER)
+        note = SAME_VARIANCE if own.matrix and own.kind != SCORES else None
         return TableEstimate(
-            cautions=tuple(cautions), value=own.estimate, covariance=own.covariance,
+            cautions=tuple(cautions), note=note, value=own.estimate, covariance=own.covariance,
             names=release.names, simulated=release.simulated, method=METHODS[own.kind],
             rows=release.rows,
             degrees_of_freedom=None if np.isinf(own.freedom).all() else own.freedom,
@@ -209,8 +225,6 @@ class LeavingSums(Leaving):
             assert limits is not None
             assert ends is not None
             clipped = design.rows.parts(modelled(plan.model.transform, np.clip(values, *ends)))
-            if plan.model.family == "binomial":  # the upper end is yes
-                clipped = [np.interp(one, ends, (0.0, 1.0)) for one in clipped]
             centre = self._centre(design, clipped, limits, own)
             if centre is not None:
                 clipped = [y - X @ centre for X, y in zip(design.rows, clipped, strict=True)]
@@ -272,17 +286,18 @@ def _published(
     centre: Array | None,
 ) -> Published:  # fmt: skip
     """What leaves of a column: a function of the released sums and of H."""
-    family, n, shown = plan.model.family, design.rows.n, dict[str, Array]()
+    n, shown = design.rows.n, dict[str, Array]()
     moved = np.zeros(n) if centre is None else centre
-    if family != "gaussian":
+    if plan.model.family != "gaussian":
         theta, variance = np.full(n, np.nan), np.full(n, np.inf)
         with contextlib.suppress(NotIdentifiable):  # it leaves, and is charged, without a root too
-            theta, covariance = solve_scores(design, drawn.sums, own.level, family)
+            theta, covariance = solve_scores(design, drawn.sums, own.level)
             variance, shown = np.diagonal(covariance).copy(), {COVARIANCE: covariance}
         freedom, kind = np.full(n, np.inf), SCORES
     else:
         theta, kind = drawn.estimate + moved, own.kind
-        variance, freedom = drawn.chosen()
+        variance = drawn.variance
+        freedom = drawn.freedom
     if plan.privacy.publish == "estimates":
         shown = {}
     else:
@@ -301,8 +316,8 @@ def _fit(
     """σ̂² that the squares show, and R², where there is an intercept; approximate."""
     if own.kind not in ("squares", "free"):
         return {}
-    noise = NOISE * design.noise / own.level
-    sigma2 = float(np.mean(np.maximum(drawn.variance - noise, 0.0) / design.sampling))
+    assert drawn.shown is not None
+    sigma2 = float(np.mean(np.maximum(drawn.shown, 0.0) / design.sampling))
     found = {"residual_variance": sigma2}
     if plan.names[0] != "intercept":
         return found
@@ -353,15 +368,32 @@ class Published:
 
     @property
     def noise_freedom(self) -> float:
-        """Degrees of freedom of σ̂², of which a·σ̂² is a part of the variances; 0: not known."""
+        """Degrees of freedom of σ̂², of which a·σ̂² is a part of the variances; 0: not known.
+
+        Where squares are noisy, the rest of a variance is more than a·σ̂²: that lowers them.
+        """
         if not self.residual_variance or "cross" not in self.matrix:
             return 0.0
         known = np.isfinite(self.freedom)
         with np.errstate(all="ignore"):  # of a document with wild numbers: not known
-            noise = NOISE * (np.linalg.inv(self.matrix["cross"]) ** 2).sum(axis=1) / self.level
-            own = self.freedom[known] * np.maximum(1 - noise / self.variance, 0.0)[known] ** 2
+            inverse = np.linalg.inv(self.matrix["cross"])
+            noise = NOISE * (inverse**2).sum(axis=1) / self.level
+            sampling = np.diagonal(inverse @ self.matrix["gram"] @ inverse.T)
+            shown = np.minimum(self.residual_variance * sampling, self.variance - noise)
+            own = self.freedom[known] * (np.maximum(shown, 0.0) / self.variance)[known] ** 2
             found = float(len(own) / np.sum(1 / own))
         return found if np.isfinite(found) else 0.0
+
+    def model(self, variance: float | None) -> LinearModel | None:
+        """z = √c₁·Bθ + w, w ~ N(0, c₁·σ²·Σℓℓᵀ), under privacy noise of level 1.
+
+        σ²: as stated, or as the squares show it. None: no σ², or no published matrix.
+        """
+        sigma2 = variance or self.residual_variance
+        if not sigma2 or "cross" not in self.matrix or self.kind == SCORES:
+            return None
+        noise = GaussianNoise(cov=self.level * sigma2 * self.matrix["gram"])
+        return LinearModel(math.sqrt(self.level) * self.matrix["cross"], noise=noise)
 
     def within(self, places: Sequence[int]) -> Published:
         """The submodel of some coefficients, the others 0: generalised least squares of z.
@@ -402,8 +434,8 @@ class Published:
         shown = [name for name in SHOWN if isinstance(given, Mapping) and name in given]
         record = read_fields(given, FIELDS | dict.fromkeys(shown, read_number), "sums")
         for name, unknown in NUMBERS.items():
-            listed = record[name] if isinstance(record[name], list) else []
-            record[name] = _numbers([unknown if x is None else x for x in listed], (n,), name)
+            numbers = _numbers(record[name], (n,), name)
+            record[name] = np.where(np.isnan(numbers), unknown, numbers)
         found = cls(**record | {"matrix": _matrix(record["matrix"], n)})
         found._require()
         return found
@@ -446,10 +478,7 @@ def _matrix(given: object, n: int) -> dict[str, Array]:
 
 
 def _numbers(given: object, shape: tuple[int, ...] | None, name: str) -> Array:
-    try:
-        found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"sums: {name} must be numbers.") from None
+    found = read_numbers(given, f"sums: {name}")
     if (shape is not None and found.shape != shape) or found.ndim > 2:
         raise InvalidInput(f"sums: {name} has not the shape of the coefficients.")
     return found

@@ -1,7 +1,7 @@
 """A release and its header: the public facts that make the table usable, and checks of them.
 
 The header is read with distrust: its sections pass the checks of a plan, what follows from other
-fields (ε, names, units) is computed again, and a checksum covers all of it and the table. Only its
+fields (ε, names, units) is computed again, and a checksum covers its bytes and the table. Only its
 signature, by the key of the owner's ledger, exposes a header that was written anew (`verify`).
 """
 
@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
@@ -52,13 +51,13 @@ from privest.workflow.spec import (
     stated,
 )
 from privest.workflow.survey import require_levels, require_weights
-from privest.workflow.terms import Column, Known, Terms, solve, splits_of_kinds
+from privest.workflow.terms import Column, Known, Terms, close, solve, splits_of_kinds
 
 WARNING = (
     "SIMULATED noise: made with an ordinary random generator. It gives no protection; do not "
     "publish it as a private release."
 )
-SAME_EPSILON = 1e-9  # relative: ε is a root, found to about 1e-12, on different machines
+ALTERED = "it was changed after the release was made, or written before 1.0.0rc1."
 MOST = 2.0**53  # whole numbers are exact up to here
 TABLES = (".csv", ".parquet")
 HELD = 1 << 23  # numbers that are kept in memory so that a file is not read again: 64 MB
@@ -130,6 +129,7 @@ class TableRelease(ReleaseRecord, Terms):
     sums            of the aggregate form: what leaves of each column, in place of a table.
     table, sha256   name and digest of the table; `path`: where it is; `memory`: a held table.
     entry           place in the data owner's ledger; `signature`: of the checksum, by its key.
+    stored          what the checksum covers of a header that was read: never computed again.
     """
 
     KIND: ClassVar[str] = "privest release"
@@ -148,6 +148,7 @@ class TableRelease(ReleaseRecord, Terms):
     signature: str | None = None
     path: Path | None = field(default=None, repr=False)
     memory: HeldTable | None = field(default=None, repr=False)
+    stored: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -170,7 +171,9 @@ class TableRelease(ReleaseRecord, Terms):
 
     # --- the header -----------------------------------------------------------------------------
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self) -> Mapping[str, Any]:
+        if self.stored is not None:
+            return self.stored
         columns = []
         for one in self.columns:
             slope, offset = (1.0, 0.0) if self.sums else self.scale(one)
@@ -204,11 +207,11 @@ class TableRelease(ReleaseRecord, Terms):
 
     def to_dict(self) -> dict[str, Any]:
         """The header: plain values, for JSON."""
-        return self._facts() | {"checksum": self.checksum, "signature": self.signature}
+        return {**self._facts(), "checksum": self.checksum, "signature": self.signature}
 
     @property
     def text(self) -> str:
-        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n"
+        return _text(self.to_dict())
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> TableRelease:
@@ -221,14 +224,15 @@ class TableRelease(ReleaseRecord, Terms):
         schema = DOCUMENT | ({"sums": _any} if "sums" in record else {})
         given = read_fields(record, schema, "the header")
         outside = ("checksum", "signature")
-        if given["checksum"] != checksum_of({k: v for k, v in record.items() if k not in outside}):
-            raise InvalidInput(
-                "the checksum is not that of the header: it was changed after the release was made."
-            )
+        stored = {name: value for name, value in record.items() if name not in outside}
+        if given["checksum"] != checksum_of(stored):
+            raise InvalidInput(f"the checksum is not that of the header: {ALTERED}")
         found = _of_sections(given)
-        if plain(found._facts()["columns"]) != [dict(one) for one in record["columns"]]:
-            raise InvalidInput("columns: name, unit or zero do not follow from the level.")
-        return found
+        for derived, written in zip(found._facts()["columns"], record["columns"], strict=True):
+            scales = [[one["unit"], one["zero"]] for one in (derived, written)]
+            if derived["name"] != written["name"] or not close(*scales):
+                raise InvalidInput("columns: name, unit or zero do not follow from the level.")
+        return replace(found, stored=stored)
 
     def scale(self, column: Column) -> tuple[float, float]:
         return self.distribution.scale(self.unit_level(column), self.limits(column), self.grid)
@@ -370,9 +374,14 @@ COLUMN: dict[str, Any] = {
 }  # fmt: skip
 
 
+def _text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
 def checksum_of(facts: Mapping[str, Any]) -> str:
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of the bytes of a header before its checksum."""
+    before = _text(facts).removesuffix("\n}\n")
+    return hashlib.sha256(before.encode()).hexdigest()
 
 
 def _of_sections(given: Mapping[str, Any]) -> TableRelease:
@@ -447,7 +456,8 @@ def _require_whole(found: TableRelease, facts: Mapping[str, Any]) -> None:
             "most_rows must be the cap": (model.most_rows or found.most) != found.most,
             "grid must be that of its noise, 0 where it is simulated": found.grid
             != GRID * (not found.simulated),
-            "a simulation has no entry": found.simulated and found.entry is not None,
+            "a release has an entry, a simulation has none": found.simulated
+            != (found.entry is None),
             "entry and signature go together": (found.entry is None) != (found.signature is None),
             "warning is not that of this kind of noise": facts["warning"] != found.warning,
         }
@@ -455,7 +465,7 @@ def _require_whole(found: TableRelease, facts: Mapping[str, Any]) -> None:
     levels = [(one.target, one.level) for one in found.columns]
     _refuse(  # now that levels, targets and persons fit each other
         {
-            "epsilon does not follow from level, delta, sensitivity and range": not _close(
+            "epsilon does not follow from level, delta, sensitivity and range": not close(
                 [facts["epsilon"]], [found.epsilon]
             ),
             "levels must be those of the privacy section": not _keeps_promise(found),
@@ -471,22 +481,15 @@ def _refuse(wrong: Mapping[str, bool]) -> None:
             raise InvalidInput(f"{what}: the header was changed.")
 
 
-def _close(stated: Sequence[float | None], computed: Sequence[float | None]) -> bool:
-    return all(
-        a is b if a is None or b is None else math.isclose(a, b, rel_tol=SAME_EPSILON)
-        for a, b in zip(stated, computed, strict=True)
-    )
-
-
 def _keeps_promise(found: TableRelease) -> bool:
     """Whether its levels follow from its privacy section; for an accuracy that needs the table."""
     levels = [one.level for one in found.columns]
     if found.splits:
-        return _close(levels, [one.level for one in found.splits])
+        return close(levels, [one.level for one in found.splits])
     if found.privacy.standard_error is not None or found.privacy.level_column is not None:
         return True
     terms = solve(found.model, found.privacy, (Known(),) * len(levels))
-    return _close(levels, [one.level for one in terms.columns])
+    return close(levels, [one.level for one in terms.columns])
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -514,6 +517,8 @@ def read_release(path: str | Path) -> TableRelease:
     file = document_path(table)
     try:
         release = TableRelease.from_dict(parsed_document(file))
+        if file.read_bytes() != release.text.encode():  # spaces, order, spellings of one number
+            raise InvalidInput(f"its bytes are not those that were written: {ALTERED}")
     except PrivestError as error:
         raise InvalidInput(f"{file}: {error}") from None
     if release.sums:
@@ -556,13 +561,16 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
         "target": (plan.model.target, release.model.target),
         **{name: (getattr(own, name), getattr(other, name)) for name in privacy},
         "set of coefficients": (plan.names, release.names),
-        "level or residual variance": (plan.columns, release.columns),
         "distribution": (plan.distribution, release.distribution),
         "sensitivity": (own.sensitivity, other.sensitivity),
         "model": (plan.model, release.model),
     }
-    for what, (planned, released) in pairs.items():
-        if planned != released:
-            raise InvalidInput(
-                f"{table} was released under a different plan, with a different {what}."
-            )
+    different = [what for what, (planned, released) in pairs.items() if planned != released]
+    for planned, released in zip(plan.columns, release.columns):
+        numbers = [[one.level, one.residual_variance] for one in (planned, released)]
+        if planned.reference_rows != released.reference_rows or not close(*numbers):
+            different.append("level or residual variance")
+    if different:
+        raise InvalidInput(
+            f"{table} was released under a different plan, with a different {different[0]}."
+        )

@@ -10,10 +10,11 @@ from typing import overload
 
 import numpy as np
 
-from privest.arrays import Array, ArrayLike
+from privest.arrays import Array, ArrayLike, as_kind
+from privest.bounds import bound as model_bound
 from privest.data.cells import meant
 from privest.errors import InvalidInput
-from privest.estimator import Estimate, estimate_release
+from privest.estimator import Estimate, estimate_release, posterior
 from privest.estimator.likelihood import Backend
 from privest.model import LinearModel
 from privest.release import ReleaseRecord
@@ -29,6 +30,11 @@ from privest.workflow.result import TableEstimate
 from privest.workflow.spec import as_names
 from privest.workflow.terms import Column
 
+SHRUNK = (
+    "Estimates are drawn towards the mean of the prior. Their intervals hold on average over the "
+    "prior, and not for coefficients that are far from its mean."
+)
+
 
 @overload
 def estimate(
@@ -37,13 +43,17 @@ def estimate(
     *,
     cov_type: str = "auto",
     features: str | Sequence[str] | None = None,
+    prior: ArrayLike | None = None,
+    prior_mean: ArrayLike = 0.0,
 ) -> TableEstimate: ...
 @overload
-def estimate(release: Estimate) -> Estimate: ...
+def estimate(
+    release: Estimate, *, prior: ArrayLike | None = None, prior_mean: ArrayLike = 0.0
+) -> Estimate: ...
 @overload
 def estimate(
     release: ReleaseRecord | ArrayLike, model: LinearModel, *, mechanism: object = None,
-    backend: Backend | str = "numpy",
+    backend: Backend | str = "numpy", prior: ArrayLike | None = None, prior_mean: ArrayLike = 0.0,
 ) -> Estimate: ...  # fmt: skip
 def estimate(
     release: TableRelease | str | os.PathLike[str] | ReleaseRecord | Estimate | ArrayLike,
@@ -53,6 +63,8 @@ def estimate(
     features: str | Sequence[str] | None = None,
     mechanism: object = None,
     backend: Backend | str = "numpy",
+    prior: ArrayLike | None = None,
+    prior_mean: ArrayLike = 0.0,
 ) -> Estimate:
     """θ̂ from a release alone, with errors that include the privacy noise (`optEst`).
 
@@ -67,6 +79,15 @@ def estimate(
                errors as if those that it lacks were 0 (`compare` tests that).
     mechanism  that made a bare array z (q,) or (trials, q).
     backend    "numpy", or "cupy" for a maximum likelihood fit.
+    prior      public P of θ ~ N(prior_mean, P): a variance, n variances or (n, n). The result is
+               the posterior: biased towards `prior_mean`, with intervals that hold on average over
+               the prior. Its `bound` is Σ_BPPCR (`pv.bound`) where Σ_PPCR is known: with a model,
+               and for noisy sums whose matrix and residual variance are published.
+
+    >>> import numpy as np, privest as pv
+    >>> one = Estimate(value=np.array([3.0]), covariance=np.array([[2.0]]))
+    >>> pv.estimate(one, prior=1.0).value.round(6)
+    array([1.])
     """
     if isinstance(release, TableRelease | str | os.PathLike):
         if model is not None:
@@ -74,12 +95,27 @@ def estimate(
         found = release if isinstance(release, TableRelease) else read_release(Path(release))
         if features is not None:
             found = _within(found, as_names(features, "features"))
-        return _of_table(found, cov_type)
+        fit = _of_table(found, cov_type)
+        return fit if prior is None else _with_prior(fit, prior, prior_mean)
     if isinstance(release, Estimate):
-        return release
-    if model is None:
-        raise InvalidInput("a release that is not a table needs its model: estimate(z, model).")
-    return estimate_release(release, model, mechanism, backend=backend)
+        fitted = release
+    else:
+        needed = "a release that is not a table needs its LinearModel (model.at(theta) of another)"
+        linear = as_kind(model, LinearModel, needed)
+        fitted = estimate_release(release, linear, mechanism, backend=backend)
+    return fitted if prior is None else posterior(fitted, prior, prior_mean)
+
+
+def _with_prior(fit: TableEstimate, prior: ArrayLike, prior_mean: ArrayLike) -> TableEstimate:
+    if fit.parts:
+        raise InvalidInput("a prior is of one private column: release the columns one by one.")
+    bound = None
+    for sums in fit.release.sums:
+        model = sums.model(fit.residual_variance)
+        if model is not None:
+            bound = model_bound(model, 1.0, prior=prior).covariance
+    found = posterior(fit, prior, prior_mean)
+    return replace(found, bound=bound, cautions=(*fit.cautions, SHRUNK))
 
 
 def _within(release: TableRelease, features: tuple[str, ...]) -> TableRelease:
@@ -136,6 +172,7 @@ def _of_columns(release: TableRelease, errors: str) -> TableEstimate:
         simulated=first.simulated,
         degrees_of_freedom=np.concatenate([_freedom(part) for part in parts]),
         method="; ".join(dict.fromkeys(str(part.method) for part in parts)),
+        note=first.note,
         rows=first.rows,
         dropped=first.dropped,
         cautions=tuple(f"{target}: {text}" for part, target in named for text in part.cautions),

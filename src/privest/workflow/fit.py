@@ -241,16 +241,13 @@ def estimate_family(release: TableRelease, errors: str = "auto") -> TableEstimat
         raise InvalidInput(
             f'errors of family {release.model.family} are "model" or "HC3"; received {errors!r}.'
         )
-    low, width, added, limits = 0.0, 1.0, added_of(release), release.limits(release.column)
-    if release.model.family == "binomial" and limits is not None:  # yes is the upper end
-        low, width = limits.low, limits.width
 
     def rows() -> Iterator[WeightedRows]:
         for part in release.blocks():
             weight = 1.0 if part.weights is None else part.weights
-            yield WeightedRows(part.H, (part.z - low) / width, weight)
+            yield WeightedRows(part.H, part.z, weight)
 
-    found = fit_family(rows, release.model.family, added / width**2, errors=HOW[how])  # type: ignore[arg-type]
+    found = fit_family(rows, release.model.family, added_of(release), errors=HOW[how])  # type: ignore[arg-type]
     require_rows(release, found.rows)
     return estimated(release, found.value, found.errors)
 

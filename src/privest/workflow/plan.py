@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy
 
-from privest.arrays import Array, as_positive
+from privest.arrays import Array, as_positive, read_only
 from privest.data.cells import meant
 from privest.data.format import Format, as_format
 from privest.errors import InvalidInput, PrivestError
@@ -26,6 +26,7 @@ from privest.workflow.document import library_of
 from privest.workflow.rows import PlannedErrors
 from privest.workflow.spec import (
     DELTA,
+    FRAME,
     Model,
     Privacy,
     Public,
@@ -41,6 +42,11 @@ if TYPE_CHECKING:
     from privest.ledger import Account as LedgerAccount
     from privest.workflow.document import TableRelease
 
+# Shares of yes, and mean counts, for which errors are shown where none is stated.
+MEANS = {
+    "binomial": {"50% yes": 0.5, "10% yes": 0.1, "2% yes": 0.02},
+    "poisson": {"mean 10": 10.0, "mean 1": 1.0, "mean 0.1": 0.1},
+}
 NEAR = (1e-2, 1.0, 1e2)  # times the level: errors must be numbers there
 MOST_ROWS = 2.0**53  # whole numbers are exact up to here
 ERRORS = {"classical_error": "classical", "privacy_error": "privacy", "standard_error": "total"}
@@ -54,7 +60,8 @@ class Plan(Terms):
     """A plan: all that is known before a release.
 
     found  the survey of the table's public columns; None: the table was not read (`stated_plan`).
-    data   a frame of this process; None: the file that the specification names.
+    data   a frame of this process; None: the file that the specification names. Copies and pickles
+           are made without it.
     """
 
     spec: Spec
@@ -87,12 +94,25 @@ class Plan(Terms):
 
     @cached_property
     def shape(self) -> Array:
-        return inverse_of(self.survey.triangle)
+        return read_only(inverse_of(self.survey.triangle))
 
     @property
     def mean(self) -> float:
-        usual = {"binomial": 0.5, "poisson": 1.0}[self.model.family]
-        return self.spec.public.expected.get(self.model.target[0], usual)
+        """The stated share of yes, or mean count; NaN where none is."""
+        return self.spec.public.expected.get(self.model.target[0], math.nan)
+
+    @cached_property
+    def scenarios(self) -> dict[str, Plan]:
+        """The same plan at "50% yes", "10% yes" and "2% yes" ("mean 10", "mean 1", "mean 0.1").
+
+        Only where no share, or mean, is stated (`expected`): errors depend on it.
+        """
+        means = MEANS.get(self.model.family, {}) if math.isnan(self.mean) else {}
+        return {name: self._expecting(mean) for name, mean in means.items()}
+
+    def _expecting(self, mean: float) -> Plan:
+        public = replace(self.spec.public, expected={self.model.target[0]: mean})
+        return replace(self, spec=replace(self.spec, public=public))
 
     def errors(self, column: Column, level: float | None = None) -> PlannedErrors:
         at = None if level is None else as_positive(level, "level")
@@ -104,7 +124,10 @@ class Plan(Terms):
 
     @property
     def standard_error(self) -> Array:
-        """Standard errors with privacy; NaN where the residual variance is unknown."""
+        """Standard errors with privacy; NaN where the residual variance is unknown.
+
+        Those of yes/no and counts are NaN unless the mean is stated: see `scenarios`.
+        """
         return self._each("total")
 
     @property
@@ -120,8 +143,7 @@ class Plan(Terms):
     def rows_for(self, standard_error: float, of: str) -> int:
         """How many rows like these the coefficient needs for this error at this level and range."""
         wanted, column = as_positive(standard_error, "standard_error"), self.column
-        if column.residual_variance is None and self.model.family == "gaussian":
-            raise InvalidInput("the rows for an accuracy need the residual variance: state it.")
+        self._require_variance("the rows for an accuracy need")
         place = self.index(of)
         times = (float(self.standard_error[place]) / wanted) ** 2
         if self.splits:  # m times the rows: noise/m² + sampling/m, in variances
@@ -166,17 +188,19 @@ class Plan(Terms):
         numeric = self.model.family == "gaussian"
         kind = "privacy" if alone and numeric else "total"
         if kind == "total":
-            if column.residual_variance is None and numeric:
-                raise InvalidInput(
-                    "the level for an accuracy needs the residual variance: state it, or ask for "
-                    "what privacy alone may add."
-                )
+            self._require_variance("the level for an accuracy needs")
             self._require_reachable(float(self.errors(column).classical[place]), of, wanted, times)
 
         def excess(level: float) -> float:
             return float(getattr(self.errors(column, level), kind)[place]) - wanted
 
         return _searched(excess, column.level, f"{of!r} the error {error:g}")
+
+    def _require_variance(self, what: str) -> None:
+        if not np.isfinite(self.standard_error).all():
+            variance = {"binomial": "expected share of yes", "poisson": "expected mean"}
+            name = variance.get(self.model.family, "residual variance")
+            raise InvalidInput(f"{what} the {name}: state it.")
 
     def _require_reachable(self, least: float, of: str, wanted: float, times: float) -> None:
         if not wanted <= least:
@@ -231,6 +255,8 @@ class Plan(Terms):
                 "std err, privacy alone": found.privacy,
                 "std err": found.total,
             }
+            for name, scenario in self.scenarios.items():
+                cells[f"std err, {name}"] = scenario.standard_error
             known = {name: decimals(x) for name, x in cells.items() if np.isfinite(x).all()}
             lines += [column.target, *text_table(self.names, known)]
         return "\n".join(lines)
@@ -253,6 +279,8 @@ class Plan(Terms):
         columns["coefficient"] = [*self.names] * len(found)
         for name, own in ERRORS.items():
             columns[name] = np.concatenate([getattr(one, own) for one in found])
+        for name, scenario in self.scenarios.items():
+            columns[f"standard_error, {name}"] = scenario.standard_error
         return as_frame(columns, library or library_of(self.data))
 
     def to_dict(self) -> dict[str, Any]:
@@ -274,9 +302,14 @@ class Plan(Terms):
                 ],
                 "distribution": self.distribution.name, "delta": self.privacy.delta,
                 "epsilon": self.epsilon,
+                "scenarios": {k: one.standard_error for k, one in self.scenarios.items()},
             }
         )  # fmt: skip
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy or a pickle leaves the frame, and the private column in it, behind."""
+        return vars(self) | {"data": None}
 
     def __repr__(self) -> str:
         return f"Plan({', '.join(self.model.target)}; {self.rows} rows)"
@@ -324,7 +357,7 @@ def _planned(spec: Spec, found: Survey, data: object) -> Plan:
     terms = FORMS[spec.privacy.form].solve(spec, found)
     plan = Plan(**terms.terms, spec=spec, found=found, data=data)
     _require_expected(plan)
-    _require_finite(plan)
+    _require_finite(next(iter(plan.scenarios.values()), plan))
     return plan
 
 
@@ -397,6 +430,7 @@ def plan(
     residual_variance: float | None = None,
     reference: str | os.PathLike[str] | None = None,
     expected: Mapping[str, float] | None = None,
+    within_person_correlation: float | None = None,
     format: Format | Mapping[str, Any] | None = None,
     range: Any = None,  # noqa: ANN401 - a pair, or one for each target
     form: str = "aggregate",
@@ -408,7 +442,7 @@ def plan(
     formula    "ldl ~ age + C(sex) + bmi", "log(ldl) ~ age*dose - 1"; or `target` and `features`;
                or `target` alone for its mean, with `by` for the means of groups.
     categories  public list of each categorical column; the first is the baseline.
-    residual_variance, reference, expected
+    residual_variance, reference, expected, within_person_correlation
                public knowledge, as in `Public`; may be left out.
     range      (low, high) of the private values, or {target: (low, high)}.
     form       what leaves: "aggregate" (estimates from a few noisy sums, by a data owner who is
@@ -434,10 +468,15 @@ def plan(
     own, privacy = _split(more)
     known = Model(target=targets, **model, **own)
     spec = Spec(
-        data=f"{library_of(data)} frame" if path is None else os.fsdecode(path),
+        data=f"{library_of(data)}{FRAME}" if path is None else os.fsdecode(path),
         model=known,
         privacy=Privacy(range=_ranges(range, known.target), form=form, **privacy),
-        public=Public(residual_variance, _reference(reference), dict(expected or {})),
+        public=Public(
+            residual_variance,
+            _reference(reference),
+            dict(expected or {}),
+            within_person_correlation,
+        ),
         format=as_format(format),
     )
     return make_plan(spec, None if path is not None else data)

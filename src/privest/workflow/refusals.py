@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from privest.workflow.spec import Spec
 
 
+YES_NO = (0.0, 1.0)  # the range of a yes/no outcome
+
+
 class _Facts:
     def __init__(self, spec: Spec) -> None:
         from privest.workflow.spec import distribution_of, ends_of
@@ -20,6 +23,7 @@ class _Facts:
         self.capped = model.most_rows is not None
         self.several, self.family = len(model.target) > 1, model.family
         self.numeric = model.family == "gaussian"
+        self.recoded = self.family == "binomial" and bool(set(privacy.range.values()) - {YES_NO})
         self.log = model.transform == "log"
         self.distribution = distribution_of(model, privacy)
         self.gaussian = self.distribution.normal
@@ -37,6 +41,7 @@ class _Facts:
         self.expected = bool(spec.public.expected)
         self.variance = spec.public.residual_variance is not None
         self.reference = spec.public.reference is not None
+        self.correlation = spec.public.within_person_correlation is not None
 
 
 REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
@@ -52,6 +57,11 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
     "aggregate-weights": (
         lambda f: f.aggregate and f.weights,
         "The aggregate form has no survey weights: take the form rows, or leave the weights out.",
+    ),
+    "aggregate-counts": (
+        lambda f: f.aggregate and f.family == "poisson",
+        "Counts in sums are not offered before 1.0: their intervals were too narrow. Plan the mean "
+        "or least squares of the count as a number, or take the form rows.",
     ),
     "aggregate-persons": (
         lambda f: f.aggregate and f.person and not f.epsilon,
@@ -91,6 +101,10 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         lambda f: f.capped and not f.person,
         "A cap on the rows of a person needs the column that says whose row it is.",
     ),
+    "person-correlation": (
+        lambda f: f.correlation and not f.person,
+        "A correlation within a person needs the column that says whose row it is.",
+    ),
     "level-column": (
         lambda f: (
             f.levels and (not (f.gaussian and f.numeric) or f.weights or f.several or f.aggregate)
@@ -111,6 +125,11 @@ REFUSALS: dict[str, tuple[Callable[[_Facts], bool], str]] = {
         lambda f: not f.aggregate and (f.family == "binomial") != f.response,
         "A yes/no outcome takes randomised response, other outcomes Gaussian or Laplace noise: "
         "state another distribution, or another family.",
+    ),
+    "yes-no-range": (
+        lambda f: f.recoded,
+        "A yes/no outcome is 1 or 0, without a range: leave the range out, and write other codes "
+        "as 1 and 0.",
     ),
     "family-transform": (
         lambda f: not f.numeric and f.log,

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -34,12 +33,12 @@ Progress = Callable[[int], object]
 
 def simulation_source(plan: Plan, seed: int | None) -> Source:
     model, levels = plan.model, [column.level for column in plan.columns]
-    facts: list[Any] = ["table", list(model.target), model.transform, list(plan.names), levels]
     if plan.found is not None and plan.found.levels is not None:
-        facts.append([plan.found.levels.mean])  # the largest level does not state the others
-    if model.person is not None:  # the same numbers may be revealed under another cap
-        facts.append(["A", model.most_rows])
-    return seeded(seed, *facts)
+        levels.append(plan.found.levels.mean)  # the largest level does not state the others
+    numbers = (f"{level:.6g}" for level in levels)
+    return seeded(
+        seed, "table", *model.target, model.transform, *plan.names, *numbers, model.most_rows
+    )
 
 
 def simulate_release(
@@ -51,7 +50,7 @@ def simulate_release(
     progress: Progress | None = None,
 ) -> TableRelease:
     """A simulation of `release`: the same files, and no protection."""
-    return _released(plan, Path(path), as_source(rng), data, progress=progress)
+    return _released(plan, Path(path), as_source(rng), data, progress)
 
 
 def release(
@@ -59,8 +58,8 @@ def release(
     path: str | Path,
     data: object = None,
     *,
+    account: Account,
     source: Source | None = None,
-    account: Account | None = None,
     progress: Progress | None = None,
 ) -> TableRelease:
     """Write the release of the plan's data to `path` and its header beside it.
@@ -69,11 +68,13 @@ def release(
     file that exists is never written over. The same call finishes a run that was killed: with the
     same table if it was paid for, else drawn anew. No value is refused.
 
+    account   that is charged: there is no release without one.
     source    of the noise; None: protected noise, which has no seed.
-    account   None: nothing is counted.
     progress  is told how many rows have left so far; an exception that it raises ends the release.
     """
-    return _released(plan, Path(path), as_protected(source), data, account, progress)
+    if not isinstance(account, Account):
+        raise InvalidInput("account is required: a release is charged to an account of a ledger.")
+    return _released(plan, Path(path), as_protected(source), data, progress, account)
 
 
 def _released(
@@ -81,8 +82,8 @@ def _released(
     table: Path,
     source: Source,
     data: object,
+    progress: Progress | None,
     account: Account | None = None,
-    progress: Progress | None = None,
 ) -> TableRelease:
     plan.form.require_name(table)
     if table.suffix.lower() == ".csv":  # now: before an account is opened

@@ -40,7 +40,6 @@ class TableEstimate(Estimate):
     rows: int
     dropped: int
     clipped: float | None = None
-    remark: str | None = None
     noise_found: float | None = None
     noise_freedom: float = 0.0
     r_squared: float | None = None
@@ -107,6 +106,7 @@ class TableEstimate(Estimate):
         """The mean of the target at rows {"age": 50, "sex": "male"}, in the units of the file.
 
         For a logarithm it is the median (the geometric mean), for yes/no the share of yes.
+        Intervals from noisy sums assume that all residuals have the same variance (`note`).
 
         rows   values by name, of numbers or columns; a list of such rows; a frame, whose other
                columns are ignored. A transformed feature has the name of its coefficient,

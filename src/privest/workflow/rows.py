@@ -15,7 +15,6 @@ from privest.data.cells import Texts
 from privest.data.persons import Persons
 from privest.data.rows import Block, read_rows
 from privest.data.source import Source as TableSource
-from privest.data.source import open_source
 from privest.data.writer import table_writer
 from privest.errors import InvalidInput
 from privest.lattice import literal_root
@@ -32,6 +31,7 @@ from privest.workflow.survey import (
     require_unchanged,
     require_weights,
     survey,
+    table_of,
 )
 from privest.workflow.terms import Column, Terms, modelled, solve
 
@@ -71,10 +71,12 @@ class Rows:
         return survey(spec, data)
 
     def solve(self, spec: Spec, found: Survey) -> Terms:
-        return solve(
+        terms = solve(
             spec.model, spec.privacy, found.known, shape=inverse_of(found.triangle),
             largest=None if found.levels is None else found.levels.largest,
         )  # fmt: skip
+        _mechanism(terms)
+        return terms
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
         if plan.survey.levels is not None:
@@ -85,11 +87,8 @@ class Rows:
         if plan.model.family == "gaussian":
             own = math.nan if column.residual_variance is None else column.residual_variance
             return PlannedErrors(*(root * math.sqrt(x) for x in (own, added, own + added)))
-        own, width = plan.mean, 1.0
-        if plan.model.family == "binomial":
-            assert limits is not None
-            own, width = own * (1 - own), limits.width
-        total = (own + added / width**2) / own**2
+        own = plan.mean * (1 - plan.mean) if plan.model.family == "binomial" else plan.mean
+        total = (own + added) / own**2
         return PlannedErrors(*(root * math.sqrt(x) for x in (1 / own, total - 1 / own, total)))
 
     def require_name(self, table: Path) -> None:
@@ -133,7 +132,7 @@ class Leaving:
         spec, data = plan.spec, plan.data if data is None else data
         self.plan, self.spec, self.noise = plan, spec, noise
         self.dropped, self.persons = 0, None if plan.model.person is None else 0
-        self.table: TableSource = open_source(spec.data if data is None else data, spec.format)
+        self.table: TableSource = table_of(spec, data)
         require_unchanged(spec, plan.found, data, self.table.stamp)
         self.table.require(spec.targets)
         for target in spec.targets:  # numbers, as far as a look shows
@@ -170,9 +169,7 @@ class LeavingRows(Leaving):
 
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         super().__init__(plan, noise, data)
-        level, limits = plan.column.level, plan.limits(plan.column)
-        self.mechanism: RowMechanism = plan.distribution.mechanism(level, limits, repr(level))
-        self.mechanism.require(_root(level))
+        self.mechanism: RowMechanism = _mechanism(plan)
 
     def write(
         self, release: TableRelease, file: BinaryIO, blocks: Blocks
@@ -215,6 +212,14 @@ class LeavingRows(Leaving):
             return mechanism.release(y, c, self.noise)
         z = mechanism.simulate(y, c, self.noise)
         return self.plan.distribution.simulated(z, self.plan.unit_level(column))
+
+
+def _mechanism(terms: Terms) -> RowMechanism:
+    """The mechanism of a plan; refuses a range that the grid cannot hold."""
+    level = terms.column.level
+    found = terms.distribution.mechanism(level, terms.limits(terms.column))
+    found.require(_root(level))
+    return found
 
 
 def _root(level: float) -> Array:

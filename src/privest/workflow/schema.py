@@ -22,9 +22,9 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
         "grid": "Step of the released whole numbers; 0 for a simulation.",
         "table": "File name of the table.",
         "sha256": "SHA-256 of the table's bytes.",
-        "checksum": "SHA-256 of all fields but checksum and signature, as sorted compact JSON.",
+        "checksum": "SHA-256 of the file's bytes up to the comma before this field.",
         "entry": "Place in the ledger: ledger, subject, sequence, hash. Null for a simulation.",
-        "signature": "HMAC-SHA-256 with the ledger's key. Null for a simulation.",
+        "signature": "HMAC-SHA-256 of the checksum, with the ledger's key. Null for a simulation.",
     },
     "each of columns": {
         "target": "Private column.",

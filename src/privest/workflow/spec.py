@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
@@ -14,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
-from privest.arrays import as_choice, as_count, as_number, as_positive
+from privest.arrays import SMALLEST, as_choice, as_count, as_number, as_scale
 from privest.data.cells import meant
 from privest.data.features import Design, Features
 from privest.data.format import Format, as_format
@@ -25,7 +24,7 @@ from privest.files import atomic_write
 from privest.privacy import Range
 from privest.reading import parse_toml, read_document, require_parameters
 from privest.records import plain
-from privest.workflow.refusals import require_offered
+from privest.workflow.refusals import YES_NO, require_offered
 from privest.workflow.strategies import DISTRIBUTIONS, Distribution, Ends
 
 VERSION = 4
@@ -34,6 +33,7 @@ Family = Literal["gaussian", "binomial", "poisson"]
 Missing = Literal["refuse", "drop"]
 PROMISES = ("level", "level_column", "epsilon", "standard_error")
 DELTA = 1e-6  # of the aggregate form, where none is stated
+FRAME = " frame"  # ends the `data` of a plan that was made from a frame
 T = TypeVar("T")
 Convert = Callable[[Any, str], object]
 Converters = Mapping[str, Convert]
@@ -49,7 +49,8 @@ class Model:
     categories    {feature: [values]}: public list of each categorical feature, the baseline first.
     intercept     whether there is a constant term.
     transform     transform of the target: "none" or "log".
-    family        "gaussian" (numbers), "binomial" (yes/no as 1 and 0) or "poisson" (counts).
+    family        "gaussian" (numbers), "binomial" (yes/no as 1 and 0) or "poisson" (counts, of
+                  the form rows).
     missing       rows with missing values: "refuse" or "drop".
     weights       public column of survey weights.
     person        column that says whose row it is, where persons have several rows.
@@ -127,6 +128,7 @@ class Privacy:
     epsilon, delta   ε and δ of differential privacy, for one value replaced within its range.
     standard_error   {coefficient: error}: the level at which all of these errors are met.
     range            {target: (low, high)}, public, in the units of the file; values are clipped.
+                     A yes/no outcome has none.
     sensitivity      the difference that ε is about where it is less than the range; not enforced.
     distribution     privacy noise: "gaussian", "laplace" or "randomised response" (yes/no).
     form             what leaves: "aggregate" (estimates from a few noisy sums, made by a data owner
@@ -172,11 +174,15 @@ class Public:
     reference          file with public rows of the same columns, which show that variance.
     expected           {coefficient: value}, the prediction of `within`; for yes/no and counts
                        {target: mean}.
+    within_person_correlation
+                       correlation of two values of a person given their features, for planned
+                       errors; without it they may depend in any way, and errors are the largest.
     """
 
     residual_variance: float | None = None
     reference: str | None = None
     expected: Mapping[str, float] = field(default_factory=dict)
+    within_person_correlation: float | None = None
 
     def __post_init__(self) -> None:
         if self.residual_variance is not None and self.reference is not None:
@@ -267,7 +273,7 @@ def distribution_of(model: Model, privacy: Privacy) -> Distribution:
 
 def ends_of(model: Model, privacy: Privacy, target: str) -> Ends | None:
     """The range of a target in the units of the file; of a yes/no outcome 0 and 1."""
-    return privacy.range.get(target, (0.0, 1.0) if model.family == "binomial" else None)
+    return YES_NO if model.family == "binomial" else privacy.range.get(target)
 
 
 def beside_of(model: Model, privacy: Privacy) -> tuple[str, ...]:
@@ -426,11 +432,17 @@ def _between(least: float, most: float) -> Convert:
     def convert(given: Any, what: str) -> float:  # noqa: ANN401
         value = as_number(given, what)
         if not least < value < most:
-            bounds = f"> {least:g}" + ("" if most == math.inf else f" and < {most:g}")
-            raise InvalidInput(f"{what} must be {bounds}; received {value:g}.")
+            raise InvalidInput(f"{what} must be > {least:g} and < {most:g}; received {value:g}.")
         return value
 
     return convert
+
+
+def _as_correlation(given: Any, what: str) -> float:  # noqa: ANN401
+    value = as_number(given, what)
+    if not 0 <= value <= 1:
+        raise InvalidInput(f"{what} must be from 0 to 1; received {value:g}.")
+    return value
 
 
 def _each(convert: Convert) -> Convert:
@@ -450,6 +462,7 @@ def _ends(given: object, what: str) -> Ends:
         raise InvalidInput("privacy range is [low, high] of each target.")
     try:
         found = Range(*given)
+        as_scale(found.width, "its width")
     except InvalidInput as error:
         raise InvalidInput(f"privacy range: {error}") from None
     return found.low, found.high
@@ -469,14 +482,15 @@ MODEL: Converters = {
 }  # fmt: skip
 PRIVACY: Converters = {
     **dict.fromkeys(
-        ("level", "epsilon", "sensitivity", "within"), _between(0.0, math.inf)
+        ("level", "epsilon", "sensitivity", "within"), _between(SMALLEST, 1 / SMALLEST)
     ),
     "delta": _between(0.0, 1.0), "pilot": _between(0.0, 1.0),
     "level_column": as_text, "distribution": _choice(*DISTRIBUTIONS),
     "form": _choice("rows", "aggregate"),
     "publish": _choice("estimates", "matrix", "matrix of small groups"),
-    "standard_error": _each(as_positive), "range": _each(_ends),
+    "standard_error": _each(as_scale), "range": _each(_ends),
 }  # fmt: skip
 PUBLIC: Converters = {
-    "residual_variance": as_positive, "reference": as_text, "expected": _each(as_number),
+    "residual_variance": as_scale, "reference": as_text, "expected": _each(as_number),
+    "within_person_correlation": _as_correlation,
 }  # fmt: skip

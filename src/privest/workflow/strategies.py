@@ -39,9 +39,9 @@ class _Added:
         law: Law = self.name
         return law
 
-    def mechanism(self, level: float, limits: Range | None, facts: str) -> RowMechanism:
+    def mechanism(self, level: float, limits: Range | None) -> RowMechanism:
         ends = None if limits is None else (limits.low, limits.high)
-        return RowMechanism(self.law(level, limits), range=ends, facts=facts)
+        return RowMechanism(self.law(level, limits), range=ends)
 
     def scale(self, level: float, limits: Range | None, grid: float) -> tuple[float, float]:
         """Slope and offset of value = slope·z + offset; grid 0: a simulation, already a value."""

@@ -19,7 +19,7 @@ from privest.errors import InvalidInput
 from privest.lattice import GRID, literal_root
 from privest.linalg import RunningLeastSquares
 from privest.release import extra_variance
-from privest.workflow.spec import Spec, beside_of
+from privest.workflow.spec import FRAME, Spec, beside_of
 from privest.workflow.strategies import Gaussian
 from privest.workflow.terms import Known, limits_of, modelled
 
@@ -93,7 +93,7 @@ class Survey:
 def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> Survey:
     """One pass over the public columns, in blocks; persons are counted first. kept: gets H."""
     model, design = spec.model, spec.design
-    table = open_source(spec.data if data is None else data, spec.format)
+    table = table_of(spec, data)
     table.require(spec.targets)
     known = reference_facts(spec)
     parts = _Accumulators(spec, table, known)
@@ -114,17 +114,29 @@ def survey(spec: Spec, data: object = None, kept: FeatureRows | None = None) -> 
     )  # fmt: skip
 
 
+def table_of(spec: Spec, data: object = None) -> Source:
+    """The table: `data`, or the file that the specification names."""
+    if data is None and spec.data.endswith(FRAME):
+        raise InvalidInput(
+            "the plan was made from a frame, which a copied or saved plan does not hold: make it "
+            "again from the frame."
+        )
+    return open_source(spec.data if data is None else data, spec.format)
+
+
 def inverse_of(triangle: Array) -> Array:
     inverse = scipy.linalg.lapack.dtrtri(triangle)[0]
     return np.asarray(inverse @ inverse.T)
 
 
 def _blocks(spec: Spec, table: Source, beside: Mapping[str, bool]) -> Iterator[Block]:
-    """Public columns; without any feature the private ones, by which rows count."""
-    targets = () if spec.design.columns else spec.targets
-    return read_rows(
-        table, spec.design, targets, beside=beside, missing=spec.model.missing, infinite=True
-    )
+    """Public columns; without any feature the rows that have a value in the private ones.
+
+    Those are read as texts, so that no cell but an empty one matters.
+    """
+    counted = () if spec.design.columns else spec.targets
+    others = {**dict.fromkeys(counted, True), **beside}
+    return read_rows(table, spec.design, beside=others, missing=spec.model.missing)
 
 
 class _Accumulators:
@@ -155,7 +167,7 @@ class _Accumulators:
                 f"{self.table.name}, column {column!r}: levels are finite numbers, 0 or more."
             )
         limits = limits_of(self.spec.model, self.spec.privacy, self.spec.targets[0])
-        Gaussian().mechanism(1.0, limits, "").require(literal_root(levels))
+        Gaussian().mechanism(1.0, limits).require(literal_root(levels))
         known = levels / (ADDED + self.variance * levels)
         self.levelled.add_matrix(H * np.sqrt(known)[:, None])
         self.largest = max(self.largest, float(levels.max(initial=0.0)))
@@ -347,7 +359,7 @@ def held_rows(spec: Spec, groups: str | None) -> HeldRows:
         )
     # A column that is a feature too is read as the model needs it.
     beside = {} if groups is None else {groups: groups not in spec.design.columns}
-    blocks = list(_blocks(spec, open_source(spec.data, spec.format), beside))
+    blocks = list(_blocks(spec, table_of(spec), beside))
     H, lines = (np.concatenate([getattr(one, name) for one in blocks]) for name in ("H", "line"))
     dropped = sum(block.dropped for block in blocks)
     if groups is None:

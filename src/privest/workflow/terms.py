@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from privest.workflow.aggregate import Aggregate
     from privest.workflow.rows import Rows
 
+SAME = 1e-9  # relative: roots are found to about 1e-12, and processors round differently
 ROUNDING = Fraction(1, 2**44)  # the grid reveals less by 7.6e-14, more than the split rounds
 
 
@@ -200,6 +201,14 @@ class Terms:
 # --- pieces of terms ------------------------------------------------------------------------------
 
 
+def close(stated: Sequence[float | None], computed: Sequence[float | None]) -> bool:
+    """Whether numbers are the same but for what another processor computes."""
+    return all(
+        a is b if a is None or b is None else math.isclose(a, b, rel_tol=SAME)
+        for a, b in zip(stated, computed, strict=True)
+    )
+
+
 def index_of(names: tuple[str, ...], name: str) -> int:
     if name not in names:
         raise InvalidInput(
@@ -214,10 +223,14 @@ def modelled(transform: str, y: Array) -> Array:
 
 def limits_of(model: Model, privacy: Privacy, target: str) -> Range | None:
     """The range of a target after its transform; the logarithm is increasing."""
-    if model.family == "binomial" and privacy.form == "aggregate":
-        return Range(0.0, 1.0)
     ends = ends_of(model, privacy, target)
-    return None if ends is None else Range(*modelled(model.transform, np.array(ends)).tolist())
+    if ends is None:
+        return None
+    if model.transform == "log":
+        # By `math`: NumPy's logarithm differs by processor, and the width of a range is the
+        # sensitivity that entries of a ledger name.
+        ends = math.log(ends[0]), math.log(ends[1])
+    return Range(*ends)
 
 
 def _range_of(model: Model, privacy: Privacy, target: str) -> Range:

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import scipy.special
 
 from aggregate_cases import Forced, Recorded, design_of, split_of, weights_of
 from privest import aggregate
@@ -30,6 +29,21 @@ def kappa(M, share):
 
 def fitted(H, theta):
     return np.clip(H @ theta, LIMITS.low, LIMITS.high)
+
+
+def require_interval(found, known, shown, noise, top, freedom):
+    """Variance and freedom of the interval of these facts, by the note's formulas."""
+    evidence = aggregate.VarianceFromSquares(known, shown, noise, top, freedom)
+    variance, freedom = evidence.student()
+    np.testing.assert_allclose(found.variance, variance, rtol=1e-6)
+    np.testing.assert_allclose(found.freedom, freedom, rtol=1e-5)
+
+
+def freedom_of(q, H, A):
+    """tr(QN)²/tr(Q²N²) of every column of weights q, N the covariance of the residuals."""
+    N = np.eye(len(H)) - H @ A
+    N = N @ N.T
+    return (q.T @ np.diag(N)) ** 2 / ((q.T**2) @ np.diag(N @ N))
 
 
 def released(design, own, z, t, y=VALUES):
@@ -64,16 +78,9 @@ def test_squares_as_in_the_note():
     tau = np.einsum("ij,ji->i", X, A)
     f = np.minimum(2, q.sum(axis=0) / (q * (1 - 2 * tau + h)[:, None]).sum(axis=0))
     d = f * b / found.scale
-    v = UNIT * b / c1 + np.maximum(0, t * d)
-    np.testing.assert_allclose(found.variance, v, rtol=1e-9)
-    np.testing.assert_allclose(found.freedom, np.maximum(1, 2 * v**2 / d**2), rtol=1e-9)
-    np.testing.assert_allclose(found.widest, UNIT * b / c1 + a * WIDTH**2 / 4, rtol=1e-9)
-    variance, freedom = found.chosen(0.9)
-    for j in range(3):
-        own_half = scipy.special.stdtrit(found.freedom[j], 0.95) * math.sqrt(v[j])
-        safe_half = scipy.special.ndtri(0.95) * math.sqrt(found.widest[j])
-        tail = scipy.special.stdtrit(min(freedom[j], 1e12), 0.95)
-        assert tail * math.sqrt(variance[j]) == pytest.approx(min(own_half, safe_half), rel=1e-6)
+    nu = freedom_of(q, X, A)
+    assert (nu > 10).all()
+    require_interval(found, UNIT * b / c1, t * d, d, a * WIDTH**2 / 4, nu)
     _, planned, seen = aggregate.planned_errors(design, own, LIMITS, 1.3)
     np.testing.assert_allclose(planned**2, UNIT * b / c1 + 1.3 * a, rtol=1e-9)
     at = 0.999 * own.mu / WIDTH**2 * kappa(0.75, 0.15) / size.max()
@@ -104,11 +111,11 @@ def test_free_squares_as_in_the_note():
     off = X @ theta - MIDDLE
     h = np.einsum("ij,jk,ik->i", X, A @ A.T, X)
     f = 1 / np.maximum(0.5, 1 - (q.T @ h) / q.sum(axis=0))
-    v = UNIT * b / c + np.maximum(0, f * b * (t / k - q.T @ (off**2 - tau2 / c)))
+    u = f * b * (t / k - q.T @ (off**2 - tau2 / c))
     g = (q * off[:, None]).T @ X
     d = f * b * np.sqrt(1 / k**2 + 4 / c * np.einsum("ij,jk,ik->i", g, inverse, g))
-    np.testing.assert_allclose(found.variance, v, rtol=1e-8)
-    np.testing.assert_allclose(found.freedom, np.maximum(1, 2 * v**2 / d**2), rtol=1e-8)
+    top = (A**2).sum(axis=1) * WIDTH**2 / 4
+    require_interval(found, UNIT * b / c, u, d, top, freedom_of(q, X, A))
 
 
 @pytest.mark.parametrize("n", [1, 3])
@@ -142,13 +149,23 @@ def test_squares_of_persons_as_in_the_note(n):
     matrix = matrix + np.triu(matrix, 1).T
     beta = np.linalg.inv(L.T @ X)
     b = (beta**2).sum(axis=1)
-    v = UNIT * b / c1 + np.maximum(0, np.diag(beta @ matrix @ beta.T))
-    np.testing.assert_allclose(found.variance, v, rtol=1e-9)
-    np.testing.assert_allclose(found.freedom, np.maximum(1, 2 * v**2 * k**2 / b**2), rtol=1e-9)
-    _, _, seen = aggregate.planned_errors(design, own, LIMITS, 1.0)
+    f = 16 / (16 - n)
+    u = f * np.diag(beta @ matrix @ beta.T)
+    A = beta @ L.T
+    of_person = np.array([(A[:, p] ** 2).sum(axis=1) for p in people])
+    nu = of_person.sum(axis=0) ** 2 / (of_person**2).sum(axis=0)
+    largest = sum(np.abs(A[:, p]).sum(axis=1) ** 2 for p in people)
+    require_interval(found, UNIT * b / c1, u, f * b / k, largest * WIDTH**2 / 4, nu)
     at_plan = k * (reach / (0.75 * WIDTH)) ** 2
-    total = UNIT * b / c1 + design.sampling
-    np.testing.assert_allclose(seen, b / at_plan / total, rtol=1e-9)
+    equal = sum(A[:, p].sum(axis=1) ** 2 for p in people)
+    for correlation, a in (
+        (None, largest), (0.0, of_person.sum(axis=0)), (1.0, equal),
+        (0.3, 0.7 * of_person.sum(axis=0) + 0.3 * equal),
+    ):  # fmt: skip
+        _, planned, seen = aggregate.planned_errors(design, own, LIMITS, 1.3, correlation)
+        total = UNIT * b / c1 + 1.3 * a
+        np.testing.assert_allclose(planned**2, total, rtol=1e-9)
+        np.testing.assert_allclose(seen, f * b / at_plan / total, rtol=1e-9)
 
 
 def test_an_exposure_is_divided():

@@ -94,6 +94,11 @@ def test_the_fixed_point_of_the_note(heavy):
     left = ((1 - 2 * np.einsum("ij,ij->i", H, A.T) + h)[:, None] * q).sum(axis=0)
     np.testing.assert_allclose(design.inflation, np.clip(design.shown / left, 1, 2), rtol=1e-9)
     assert design.peak == pytest.approx(np.linalg.norm(q, axis=1).max(), rel=1e-12)
+    N = np.eye(80) - H @ A
+    N = N @ N.T
+    exact = np.array([(p @ np.diag(N)) ** 2 / (p @ N**2 @ p) for p in q.T])
+    assert (design.freedom <= exact * (1 + 1e-9)).all()  # safe: intervals are not narrower
+    assert (design.freedom >= np.maximum(1, (0.2 if heavy else 0.9) * exact)).all()
 
 
 def test_a_start_from_some_rows_changes_nothing():

@@ -64,13 +64,13 @@ def test_the_first_screen_asks_and_the_answer_is_the_form_of_the_plan(client):
 
 
 def test_an_answer_that_was_given_stays(client):
-    """After a file that cannot be read; and when it is read in another format."""
+    """After a file that cannot be read; and when the private column is chosen."""
     answer = client.post("/begin", {"path": "nowhere.csv", "form": "rows"})
     assert fields_of(answer, "/begin")["form"] == ["rows"]
     assert client.post("/begin", {"example": "yes", "form": "none"}).status_code == 422
     content = {"table": ("a.csv", b"a;b\n1;2\n3;4\n")}
     work = client.work_of(client.post("/begin", {"form": "rows"}, files=content))
-    client.post(at(work, "data/written"), {"separator": "comma", "decimal": "point"})
+    client.post(at(work, "data/private"), {"private": "1"})
     assert fields_of(client.get(at(work, "data")), "/data")["form"] == ["rows"]
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from app_client import Client, errors, fields_of, words
+from app_release import made as released
 from privest.report.slider import at_epsilon
 from privest.workflow.plan import make_plan
 from privest.workflow.spec import load_spec, to_toml
@@ -31,12 +32,16 @@ def client(tmp_path):
     found.close()
 
 
-def taken(client, content, name="people.csv"):
-    """The page after a table was sent."""
-    client.work = client.begun(content, name)
+def taken(client, content, name="people.csv", private=None):
+    """The page after a table was sent, and after its private column was chosen."""
+    client.work = client.begun(content, name, private)
     page = client.get(at(client))
     assert page.status_code == 200
     return page.text
+
+
+def chosen(client, private):
+    return client.post(at(client, "/private"), {"private": str(private)})
 
 
 def at(client, rest=""):
@@ -44,6 +49,10 @@ def at(client, rest=""):
 
 
 def done(client, **changes):
+    """The form of the columns, sent; the private column is chosen first, as a person does."""
+    private = [name for name, role in changes.items() if role == "private"]
+    if private and client.work.private is None:
+        assert chosen(client, private[0].removeprefix("role-")).status_code == 303
     return client.post(at(client), fields_of(client.get(at(client)), "/data") | changes)
 
 
@@ -132,11 +141,13 @@ def test_a_messy_file_gives_a_plan(client, tmp_path):
     page = taken(client, MESSY, "Umfrage.csv")
     assert "<b>x" not in page
     assert TURNED not in page
-    answer = done(client, **{
+    given = {
         "role-0": "public", "role-2": "public", "role-3": "private", "role-8": "public",
         "low-3": "20", "high-3": "400,5", "known": "yes", "gaps": "drop",
-    })  # fmt: skip
-    spec = planned(client, answer)
+    }  # fmt: skip
+    codes = {"codes": "LDL=77777; LDL=REFUSED"}
+    assert planned(client, done(client, **given | codes)).format.decimal is None  # LDL alone has it
+    spec = planned(client, done(client, **given | codes | {"decimal": ","}))
     assert spec.model.features == ("Alter\n(Jahre)", "Geschlecht", "<b>x</b>")
     assert spec.model.categories == {"Geschlecht": ("m", "w"), "<b>x</b>": (TURNED, "c")}
     assert set(spec.format.missing_codes) == {
@@ -214,31 +225,37 @@ def test_weights_and_a_mean(client):
 def test_a_yes_or_no_has_its_range_and_a_share(client, column, form):
     """As 0 and 1, or in words of any case."""
     taken(client, PEOPLE)
-    given = {f"role-{column}": "private", "role-0": "public", "known": "yes", "form": form}
+    given = {
+        f"role-{column}": "private", "role-0": "public", "known": "yes", "form": form,
+        "family": "binomial",
+    }  # fmt: skip
     spec = planned(client, done(client, **given))
     name = ("sick", "smokes")[column == 5]
     assert (spec.model.family, spec.privacy.range) == ("binomial", {name: (0.0, 1.0)})
     assert spec.privacy.delta == (None if form == "rows" else 1e-6)
-    assert client.work.plan.mean == 0.5
+    assert list(client.work.plan.scenarios) == ["50% yes", "10% yes", "2% yes"]
     planned(client, done(client, **given | {f"share-{column}": "30"}))
     assert client.work.plan.mean == 0.3
     assert "30%" in words(client.get(f"/work/{client.work.id}/privacy"))
     answer = done(client, **given | {f"share-{column}": "130"})
     assert f"share-{column}" in errors(answer)
+    answer = done(client, **given | {f"high-{column}": "20"})
+    assert "has no range" in errors(answer)[f"high-{column}"]
 
 
 def test_all_other_columns_can_be_made_public_at_once(client):
     """But those that name rows."""
-    taken(client, PEOPLE.replace("smokes", "name").replace("yes", "x").replace("No", "y"))
-    answer = done(client, **{"role-2": "private", "low-2": "20", "then": "public"})
+    people = PEOPLE.replace("smokes", "name").replace("yes", "x").replace("No", "y")
+    taken(client, people, private=2)
+    answer = done(client, **{"low-2": "20", "then": "public"})
     fields = fields_of(client.follow(answer), "/data")
     roles = [fields[f"role-{k}"][0] for k in range(6)]
     assert roles == ["public", "public", "private", "public", "public", "public"]
     assert fields["low-2"] == ["20"]
-    many = "id,x\n" + "".join(f"person {k},{k}\n" for k in range(80))
-    taken(client, many)
+    many = "id,x,y\n" + "".join(f"person {k},{k},{k}\n" for k in range(80))
+    taken(client, many, private=2)
     fields = fields_of(client.follow(done(client, then="public")), "/data")
-    assert (fields["role-0"], fields["role-1"]) == (["unused"], ["public"])
+    assert [fields[f"role-{k}"][0] for k in range(3)] == ["unused", "public", "private"]
 
 
 def test_all_that_is_wrong_is_said_at_once_beside_its_field(client):
@@ -268,14 +285,15 @@ def test_all_that_is_wrong_is_said_at_once_beside_its_field(client):
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({}, "role-0"),
-        ({"role-0": "public"}, "role-0"),
+        ({"role-2": "unused"}, "role-0"),
+        ({"role-0": "public", "role-2": "public"}, "role-0"),
+        (LDL | {"family": "normal"}, "family"),
+        (LDL | {"family": "poisson"}, "family"),
         (LDL | {"high-2": "10"}, "high-2"),
         (LDL | {"high-2": "nan"}, "high-2"),
         (LDL | {"high-2": "1e999"}, "high-2"),
         (LDL | {"known": ""}, "known"),
         (LDL | {"role-1": "public", "list-1": ""}, "list-1"),
-        ({"role-1": "private", "known": "yes"}, "role-1"),
         (LDL | {"role-0": "secret"}, "role-0"),
         (LDL | {"logarithm": "yes", "low-2": "0"}, "low-2"),
         (LDL | {"role-4": "person", "most": "2.5"}, "most"),
@@ -287,7 +305,7 @@ def test_all_that_is_wrong_is_said_at_once_beside_its_field(client):
     ],
 )
 def test_what_does_not_fit_is_said_beside_its_field(client, changes, field):
-    taken(client, PEOPLE)
+    taken(client, PEOPLE, private=2)
     answer = done(client, **changes)
     assert answer.status_code == 422
     assert field in errors(answer), words(answer)
@@ -330,9 +348,9 @@ def test_words_among_numbers_must_be_explained(client):
     answer = done(client, **YX)
     assert errors(answer) == {
         "role-0": "Words are among its numbers, in 1 row. Tick those that stand for a missing "
-        "value."
+        "value, or correct the file."
     }
-    spec = planned(client, done(client, **YX | {"codes-0": "0"}))
+    spec = planned(client, done(client, **YX | {"codes-0": "0", "codes": "y=n/k"}))
     assert set(spec.format.missing_codes) == {"x=soon", "y=n/k"}
 
 
@@ -345,9 +363,10 @@ def test_what_somebody_wrote_is_no_code_of_a_private_column(client, cells, role)
     taken(client, _words(*cells))
     fields = YX | {"codes-1": "0"}
     if role == "private":
-        answer = done(client, **fields)
-        assert "Empty or correct these cells" in errors(answer)["role-1"]
-        assert client.work.plan is None
+        assert planned(client, done(client, **fields)).format.missing_codes == ()
+        trouble = released(client, client.work).trouble
+        assert "correct it, state it in `missing_codes`" in trouble
+        assert "Jones" not in trouble
         return
     ends = {"role-0": "private", "low-0": "0", "high-0": "99", "role-1": role}
     answer = done(client, **fields | ends)
@@ -357,13 +376,13 @@ def test_what_somebody_wrote_is_no_code_of_a_private_column(client, cells, role)
     assert answer.status_code in (303, 422)
 
 
-def test_only_plain_codes_are_offered_where_a_column_is_private(client):
-    page = taken(client, _words("Ms Jones", "refused", "<LOD", "<LOD", "<LOD"))
-    found = re.findall(r'<label class="tick" for="codes-1-(.)"( data-for="public")?>', page)
-    assert found == [("0", ' data-for="public"'), ("1", ""), ("2", "")]
+def test_no_code_is_offered_where_a_column_is_private(client):
+    for private, found in ((1, []), (0, ["0", "1", "2"])):
+        page = taken(client, _words("Ms Jones", "refused", "<LOD", "<LOD"), private=private)
+        assert re.findall(r'<label class="tick" for="codes-1-(.)">', page) == found
 
 
-@pytest.mark.parametrize("role", ["public", "private", "person", "weight"])
+@pytest.mark.parametrize("role", ["public", "person", "weight"])
 def test_a_column_without_values_is_said_to_be_empty(client, role):
     taken(client, "x,y\n" + "".join(f",{k}\n" for k in range(30)))
     ends = {"role-1": "private", "low-1": "0", "high-1": "40", "role-0": role, "known": "yes"}
@@ -371,19 +390,24 @@ def test_a_column_without_values_is_said_to_be_empty(client, role):
 
 
 def test_durations_and_texts_of_digits_are_no_numbers(client):
-    """What the reader would refuse is refused here, before there is a plan."""
+    """What the reader would refuse is refused here, or before anything is charged."""
     frame = pd.DataFrame({"x": range(30), "took": pd.to_timedelta(range(30), "D"),
                           "y": [f"{k}.5" for k in range(30)]})  # fmt: skip
     file = io.BytesIO()
     frame.to_parquet(file)
     taken(client, file.getvalue(), "a.parquet")
-    for at_, field in ((1, "role-1"), (2, "role-2")):
-        ends = {"role-0": "public", f"role-{at_}": "private", f"low-{at_}": "0", "known": "yes"}
-        assert field in errors(done(client, **ends))
+    public = {"role-0": "private", "low-0": "0", "high-0": "30", "known": "yes"}
+    assert "cannot be used" in errors(done(client, **public | {"role-1": "public"}))["role-1"]
+    for at_ in (1, 2):
+        taken(client, file.getvalue(), "a.parquet")
+        ends = {f"low-{at_}": "0", f"high-{at_}": "30", "role-0": "public", "known": "yes"}
+        planned(client, done(client, **ends | {f"role-{at_}": "private"}))
+        assert "not numbers" in released(client, client.work).trouble
+        assert not client.desk.ledger.exists()
 
 
 def test_gaps_in_the_features_are_left_out_or_refused(client):
-    taken(client, PEOPLE.replace("\n27,", "\n,", 1))
+    taken(client, PEOPLE.replace("\n27,", "\n,", 1), private=2)
     assert fields_of(client.get(at(client)), "/data")["gaps"] == ["drop"]
     refused(done(client, **LDL | {"gaps": "refuse"}), "a value is missing")
     planned(client, done(client, **LDL | {"gaps": "drop"}))
@@ -412,9 +436,9 @@ def test_wide_tables_show_some_columns(client):
     assert planned(client, done(client, **ends)).targets == ("c11",)
 
 
-def test_values_are_on_this_screen_only(client):
-    page = taken(client, PEOPLE.replace("100.5", SENTINEL, 1))
-    assert SENTINEL in page
+def test_private_values_are_on_no_screen(client):
+    people = PEOPLE.replace("100.5", SENTINEL, 1)
+    assert SENTINEL not in taken(client, people) + taken(client, people, private=2)
     planned(client, done(client, **LDL))
     assert SENTINEL not in str(client.work.plan.spec) + str(client.work.typed) + repr(client.work)
     assert SENTINEL not in client.get("/").text

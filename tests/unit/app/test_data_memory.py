@@ -66,6 +66,8 @@ def test_200_megabytes_do_not_enter_memory(tmp_path, leaves):
                 headers=origin | {"content-type": "multipart/form-data; boundary=b"},
             )  # fmt: skip
             assert "big.csv" in answer.text
+            (form,) = [form for form in forms_of(answer.text) if form.action.endswith("/private")]
+            answer = http.post(form.action, data=dict(form.sent) | {"private": "1"}, headers=origin)
             looked = peak(app)
             (form,) = [form for form in forms_of(answer.text) if form.action.endswith("/data")]
             fields = dict(form.sent) | {

@@ -34,7 +34,6 @@ KINDS = {
     "sums": {"privacy": SUMS},
     "sums, no residual variance": {"privacy": SUMS, "public": Public()},
     "sums of logarithms": {"privacy": SUMS, "transform": "log"},
-    "sums of counts": {"privacy": SUMS, "family": "poisson", "public": Public()},
     "sums of yes or no": {
         "target": "sex", "features": ("age", "bmi"), "family": "binomial", "public": Public(),
         "privacy": Privacy(epsilon=1.0, form="aggregate"),

@@ -126,6 +126,14 @@ def test_a_mean_in_units_of_the_file(client):
     assert work.asked == []
 
 
+def test_a_mean_from_a_matrix_of_sums_says_what_it_assumes(client):
+    work = of_people(client, people(600), privacy=replace(SUMS, epsilon=9.0, publish="matrix"))
+    assert "same variance" not in shown(client, work)
+    row = {"at-0": "50", "at-1": "27", "at-2": "male"}
+    page = words(client.follow(client.post(url(work, "/mean"), row)))
+    assert "assume that all residuals have the same variance" in page
+
+
 def test_values_that_are_none_are_all_said_beside_their_fields(client):
     work = of_people(client)
     answer = client.post(url(work, "/mean"), {"at-0": "", "at-1": "old", "at-2": "other"})
@@ -160,8 +168,6 @@ KINDS = {
     "sums, no residual variance": {"privacy": SUMS, "public": Public()},
     "a mean": {"privacy": SUMS, "features": (), "categories": {}},
     "sums of persons": {"person": "who", "privacy": SUMS},
-    "sums of counts": {"target": "visits", "family": "poisson", "public": Public(),
-                       "privacy": replace(SUMS, epsilon=9.0, range={"visits": (0.0, 9.0)})},
     "sums of yes or no": {"target": "sick", "family": "binomial", "public": Public(),
                           "privacy": Privacy(epsilon=9.0, form="aggregate")},
 }  # fmt: skip

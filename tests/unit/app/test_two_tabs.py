@@ -34,7 +34,7 @@ def a_table(seed):
 
 @pytest.fixture
 def work(client):
-    found = client.begun(a_table(1), "first.csv")
+    found = client.begun(a_table(1), "first.csv", private=2)
     assert client.post(f"/work/{found.id}/data", ROLES).status_code == 303
     return found
 

@@ -72,8 +72,10 @@ class QuietStream(pv.StreamMechanism):
 
 
 class Half(pv.mechanism.source.Generated):
-    def _noise(self, *place):
-        return super()._noise(*place) / 2
+    def add_noise(self, shown, **how):
+        numbers = shown() if callable(shown) else shown
+        without = getattr(numbers, "high", numbers)  # of an exact sum, the double nearest to it
+        return (super().add_noise(numbers, **how) + without) / 2
 
 
 class QuietRows(RowMechanism):
@@ -146,7 +148,7 @@ def test_code_without_noise():
 )
 def test_noise_that_contradicts_the_claim_never_holds(draw):
     found = certify(leaks(draw), 1.0, samples=SAMPLES, rng=rng())
-    assert found.verdict != "holds"
+    assert not found.verdict.startswith("holds")
     assert found.sampler == "contradicts"
 
 

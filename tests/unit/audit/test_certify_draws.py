@@ -45,7 +45,7 @@ BROKEN = {
 def test_a_sampler_that_is_not_its_density_never_holds(how):
     samples = 200_000 if "1e-4" in how else 20_000
     found = certify(Drawing(BROKEN[how]), 1.0, samples=samples, rng=np.random.default_rng(1))
-    assert found.verdict != "holds", str(found)
+    assert not found.verdict.startswith("holds"), str(found)
     assert found.sampler == "contradicts"
     assert found.verdict == "violated", str(found)
 
@@ -62,7 +62,7 @@ def test_a_leak_is_infinite_and_half_the_noise_is_four_times_the_information():
 
 def test_a_sound_sampler_is_not_broken_which_proves_nothing():
     found = certify(Drawing(lambda u, z, rng: z), 1.0)
-    assert found.verdict == "holds"
+    assert found.verdict == "holds on the examined domain"
     assert found.sampler == found.to_dict()["sampler"] == "not broken"
     assert "not broken, which proves nothing: 200000 draws at each of 4" in str(found)
     assert "confidence 0.999 together" in str(found)
@@ -104,7 +104,7 @@ def test_frequencies_of_outcomes():
 
     found = certify(Coin(), 0.25, domain=(-3, 3))
     assert found.sampler == "contradicts"
-    assert found.verdict != "holds"
+    assert not found.verdict.startswith("holds")
 
 
 # --- mechanisms that mix readings -----------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_gaussian_noise_that_is_not_drawn(level, part):
     mechanism = Scaled(level, 2)
     mechanism.part = part
     found = certify(mechanism, level, samples=20_000)
-    assert found.verdict != "holds", str(found)
+    assert not found.verdict.startswith("holds"), str(found)
     assert found.sampler == "contradicts"
     mechanism.part = 1.0
     assert certify(mechanism, level, samples=20_000).sampler == "not broken"

@@ -41,7 +41,7 @@ UNIT = Additive(noise.Gaussian(1.0))
 def test_noise_that_a_sampler_repeats_between_readings_is_seen(measurements):
     channel = Channel.from_functions(sample=shared_noise, log_density=normal_log_density, worst=1.0)
     found = certify(Componentwise(channel, measurements=measurements), 1.0, samples=20_000)
-    assert found.verdict != "holds", str(found)
+    assert not found.verdict.startswith("holds"), str(found)
     assert found.sampler == "contradicts"
     if measurements == 2:
         assert found.margin == math.inf
@@ -50,7 +50,7 @@ def test_noise_that_a_sampler_repeats_between_readings_is_seen(measurements):
 @pytest.mark.parametrize("kind", [Shows, OneDraw])
 def test_a_simulate_of_its_own_is_run(kind):
     found = certify(kind(UNIT, measurements=2), 1.0, samples=20_000, rng=np.random.default_rng(1))
-    assert found.verdict != "holds", str(found)
+    assert not found.verdict.startswith("holds"), str(found)
     assert found.sampler == "contradicts"
 
 

@@ -35,8 +35,8 @@ SLIT = normal(lambda u: np.where(np.abs(u - 37.1) < 0.05, 0.5, 1.0), worst=1.0)
 
 def test_a_verdict_is_about_the_inputs_that_were_searched():
     found = certify(SWITCH, 1.0)
-    assert found.verdict == "holds"
-    assert found.where == "for inputs from -64 to 64"
+    assert found.verdict == "holds on the examined domain"
+    assert found.domain == "for inputs from -64 to 64"
     assert str(found).startswith("HOLDS for inputs from -64 to 64:")
     assert 0 < found.resolution < 0.04
     assert "inputs outside, were not examined" in str(found)
@@ -44,8 +44,8 @@ def test_a_verdict_is_about_the_inputs_that_were_searched():
     assert wide.verdict == "violated"
     assert wide.worst_y[0] == pytest.approx(333)
     inside = certify(SWITCH, 1.0, domain=(-10, 300))
-    assert inside.where == "for measurements from -10 to 300"
-    assert inside.verdict == "holds"
+    assert inside.domain == "for measurements from -10 to 300"
+    assert inside.verdict == "holds on the examined domain"
 
 
 def test_a_peak_wider_than_the_resolution_is_found():
@@ -61,16 +61,19 @@ def test_a_peak_wider_than_the_resolution_is_found():
 
 
 def test_every_input_needs_no_range():
-    assert certify(Additive(noise.Laplace()), 1.0, samples=20_000).where == ""
+    assert certify(Additive(noise.Laplace()), 1.0, samples=20_000).domain == ""
     assert certify(
         Channel.from_functions(log_density=lambda z, u: noise.Laplace().logpdf(z - u)), 1.0
-    ).where
+    ).domain
 
 
 def test_a_domain_reaches_the_inputs_through_the_matrix():
     mixed = Componentwise(SWITCH, [[1.0, 2.0]], 10.0)
     # u = y0 + 2 y1 + 10 is at most 310 or 340.
-    assert certify(mixed, [[5.0, 10.0], [10.0, 20.0]], domain=(-100, 100)).verdict == "holds"
+    assert (
+        certify(mixed, [[5.0, 10.0], [10.0, 20.0]], domain=(-100, 100)).verdict
+        == "holds on the examined domain"
+    )
     assert certify(mixed, [[5.0, 10.0], [10.0, 20.0]], domain=(-100, 110)).margin == math.inf
     with pytest.raises(InvalidInput, match="low < high"):
         certify(mixed, [[5.0, 10.0], [10.0, 20.0]], domain=(3, 3))
@@ -101,9 +104,9 @@ def test_a_subclass_is_believed_where_it_was_looked_at():
 
     far, plain = Far(1.0, 2), GaussianMechanism(1.0, 2)
     near = certify(far, 1.0, samples=4000)
-    assert near.verdict == "holds"
-    assert near.where == "where it was examined"
-    assert certify(plain, 1.0, samples=4000).where == ""
+    assert near.verdict == "holds on the examined domain"
+    assert near.domain == "where it was examined"
+    assert certify(plain, 1.0, samples=4000).domain == ""
     rng = np.random.default_rng(1)
     wide = certify(far, 1.0, domain=(-500, 500), samples=4000, rng=rng)
     assert wide.verdict == "violated", str(wide)
@@ -163,7 +166,7 @@ def truncated(seed):
 def test_a_kink_is_no_wrong_formula(channel):
     top = channel.worst
     found = certify(channel, 2 * top, samples=20_000)
-    assert found.verdict == "holds", str(found)
+    assert found.verdict == "holds on the examined domain", str(found)
     assert "wrong" not in str(found)
     assert "exceeds the level" not in str(found)
 
@@ -173,7 +176,7 @@ def test_a_kink_is_no_wrong_formula(channel):
 def test_kinks_at_random(seed):
     channel = truncated(seed)
     top = channel.worst
-    assert certify(channel, 2 * top, samples=20_000).verdict == "holds"
+    assert certify(channel, 2 * top, samples=20_000).verdict == "holds on the examined domain"
     assert certify(channel, top / 2, samples=20_000).verdict == "violated"
 
 

@@ -73,7 +73,7 @@ def looked(spoil):
 
 def test_the_honest_one_holds():
     found = looked(lambda u, z, c, r: z)
-    assert found.verdict == "holds"
+    assert found.verdict == "holds on the examined domain"
     for part in found.not_examined:
         assert part in str(found)
 
@@ -82,7 +82,7 @@ def test_the_honest_one_holds():
 def test_found(name):
     found = looked(FOUND[name])
     assert not found, str(found)
-    assert found.verdict != "holds"
+    assert not found.verdict.startswith("holds")
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -108,12 +108,12 @@ def test_three_outputs_that_are_independent_in_pairs():
     found = certify(
         Tied(Stated(), measurements=3), 1.0, samples=20_000, rng=np.random.default_rng(1)
     )
-    assert found.verdict != "holds"
+    assert not found.verdict.startswith("holds")
     assert found.sampler == "contradicts"
     honest = certify(
         Componentwise(Stated(), measurements=3), 1.0, samples=20_000, rng=np.random.default_rng(1)
     )
-    assert honest
+    assert honest.verdict == "holds on the examined domain"
 
 
 def test_a_release_says_how_many_calls():

@@ -63,7 +63,7 @@ def test_few_rows_are_told_beforehand(run):
         "--epsilon", 0.5,
     )  # fmt: skip
     assert "That is few: at this ε a logistic regression needs about" in flat(done)
-    assert "a share of yes of 50%, which is assumed" in flat(done)
+    assert "the errors are for 50% yes, 10% yes and 2% yes." in flat(done)
 
 
 def test_counts(run):

@@ -22,7 +22,8 @@ def run(capsys, monkeypatch, tmp_path):
 
 
 def test_the_options_that_it_prints_are_taken_by_a_plan(run):
-    done = run("look", "clinic.csv")
+    """They are made of the columns that are stated as public."""
+    done = run("look", "clinic.csv", "--public", "Alter,Geschlecht,BMI")
     assert done.code == 0, done.err
     assert "40 rows" in done.out
     assert "missing code? 999" in done.out
@@ -45,9 +46,12 @@ def test_the_options_that_it_prints_are_taken_by_a_plan(run):
     assert "Geschlecht=weiblich" in done.out
 
 
-def test_for_programs_without_a_preview_of_cells(run):
-    found = json.loads(run("look", "clinic.csv", "--format", "decimal=,", "--json").out)
-    assert [one["kind"] for one in found["columns"]] == ["number", "text", "number", "number"]
-    assert "preview" not in found
+def test_for_programs(run):
+    public = ("--public", "Alter,Geschlecht,BMI")
+    found = json.loads(run("look", "clinic.csv", *public, "--format", "decimal=,", "--json").out)
+    assert [one["kind"] for one in found["columns"]] == ["number", "text", "number", "unread"]
+    done = run("look", "clinic.csv")
+    assert "Only names were read" in done.out
+    assert "weiblich" not in done.out
     done = run("look", "clinic.csv", "--format", "decmal=,")
     assert (done.code, "'decmal' is not known" in done.err) == (2, True)

@@ -273,7 +273,7 @@ def test_a_report_of_another_plan_is_refused(privest, data, plan_file, tmp_path)
         (("plan", "DATA", *OPTIONS, "--want", "height=1"), "no coefficient 'height'"),
         (("plan", "DATA", *OPTIONS, "--save", "p.yaml"), ".toml"),
         (("plan", "DATA", *OPTIONS, "--missing", "guess"), "must be one of refuse, drop"),
-        (("plan", "DATA", *OPTIONS, "--level", 0), "must be > 0"),
+        (("plan", "DATA", *OPTIONS, "--level", 0), "privacy level must be > "),
         (("plan", "DATA", *OPTIONS, "--level", "nan"), "must be finite"),
         (("plan", "-", *OPTIONS), "standard input"),
         (("plan", "none.csv", *OPTIONS), "does not exist"),

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import dataclasses
 import math
+import os
 import socket
 import sqlite3
+import stat
 import threading
 
 import numpy as np
@@ -144,6 +146,34 @@ def test_a_report_counts_once_and_conflicts_are_told(store):
     assert store.known == 1
     assert store.sums()["low"].count == 2
     assert replay(store)
+
+
+def test_stores_and_outboxes_are_their_owners_alone_from_the_first_byte(tmp_path, monkeypatch):
+    """Their journals too; a file that was there keeps its mode."""
+    connect, modes, umask = sqlite3.connect, [], os.umask(0)
+
+    def asked(path, *more, **options):
+        if str(path).endswith(("c.db", ".outbox")):  # the ledger moves its file to its place
+            modes.append(stat.S_IMODE(os.stat(path).st_mode))
+        return connect(path, *more, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", asked)
+    try:
+        with (
+            open_store(tmp_path / "c.db", plan()) as store,
+            device(tmp_path, in_process(store)) as own,
+        ):
+            own.contribute(1.0, [0.5])
+            found = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+        (tmp_path / "c.db").chmod(0o640)
+        with open_store(tmp_path / "c.db", plan()):
+            pass
+    finally:
+        os.umask(umask)
+    assert {"c.db", "c.db-wal", "c.db-shm", "m1.db", "m1.db.outbox"} <= set(found)
+    assert set(found.values()) == {0o600}
+    assert set(modes[:-1]) == {0o600}
+    assert modes[-1] == 0o640
 
 
 def test_a_group_is_written_whole_or_not_at_all(store):
@@ -502,7 +532,9 @@ def test_an_answer_that_was_cut_is_silence(tmp_path, answer):
         thread.join()
 
 
-@pytest.mark.parametrize("status", [0, 200, 429, 503, 10**30, "1e999"])
+@pytest.mark.parametrize(
+    "status", [0, 200, 429, 503, 10**30, "1e999", 201.7, 201.0, '"201"', "true", "null", "[201]"]
+)
 def test_only_a_final_answer_ends_a_report(tmp_path, status):
     """A report with any other answer waits in the outbox."""
     line = Collecting(plan())
@@ -540,6 +572,18 @@ def test_a_token_goes_to_the_stated_address_only(tmp_path):
         thread.join()
         with pytest.raises(TimeoutError):
             elsewhere.accept()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://[::1", "http://", "http://a:b", "http://c:99999", "http://a..b",
+     "http://a b", "http://c/\u00e9", "mqtt://[::1/meter", "https:/c", "//c", "amqp://c/meter", ""],
+)  # fmt: skip
+def test_what_is_no_address_is_refused(tmp_path, url):
+    """At once, before a file is made; it is not taken for a collector that is silent."""
+    with pytest.raises(InvalidInput, match="the address of a collector"):
+        Device(url, "m", tmp_path / "m.db", budget=1.0, sleep=lambda _: pytest.fail("it waits"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_password_in_a_message(tmp_path):

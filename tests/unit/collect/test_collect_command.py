@@ -3,7 +3,9 @@
 import contextlib
 import csv
 import logging
+import os
 import sqlite3
+import stat
 
 import pytest
 
@@ -80,7 +82,7 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
     name, _, most = (tmp_path / "t.txt").read_text().split()
     assert (name, float(most)) == ("m1", 2.0)
     assert done.stdout.strip() not in (tmp_path / "t.txt").read_text()
-    assert Tokens.load(tmp_path / "t.txt").owner(f"Bearer {done.stdout.strip()}") == ("m1", 2.0)
+    assert Tokens(tmp_path / "t.txt").owner(f"Bearer {done.stdout.strip()}") == ("m1", 2.0)
     for wrong, budget, said in (
         ("a b", "1", "name of a device"), ("#m2", "1", "name of a device"),
         ("m2", "0.5", "lowest level"), ("m2", "nan", "lowest level"),
@@ -91,9 +93,23 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
         assert said in refused.stderr
     (tmp_path / "t.txt").write_text((tmp_path / "t.txt").read_text().strip())  # by hand
     other = called(*words, "--add-device", "m3", "--budget", "1.23456789")
-    owner = Tokens.load(tmp_path / "t.txt").owner(f"Bearer {other.stdout.strip()}")
+    owner = Tokens(tmp_path / "t.txt").owner(f"Bearer {other.stdout.strip()}")
     assert owner == ("m3", 1.23456789)
     assert len((tmp_path / "t.txt").read_text().splitlines()) == 2
+
+
+def test_tokens_are_their_owners_alone_from_the_first_byte(plan_file, tmp_path):
+    umask, file = os.umask(0), tmp_path / "t.txt"
+    try:
+        words = "collect", "plan.toml", "--tokens", "t.txt", "--add-device"
+        assert called(*words, "m1").returncode == 0
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        file.chmod(0o640)  # whoever shares it knows why
+        assert called(*words, "m2").returncode == 0
+        assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    finally:
+        os.umask(umask)
+    assert [line.split()[0] for line in file.read_text().split("\n") if line] == ["m1", "m2"]
 
 
 @pytest.mark.parametrize(
@@ -103,6 +119,8 @@ def test_a_token_for_a_device_and_its_budget(plan_file, tmp_path):
         (["--open", "--mqtt", "localhost:1883"], "address of a broker"),
         (["--open", "--mqtt", "mqtt://localhost:abc"], "address of a broker"),
         (["--open", "--mqtt", "mqtt://localhost:65536"], "address of a broker"),
+        (["--open", "--mqtt", "mqtt://[:::]"], "address of a broker"),
+        (["--open", "--mqtt", "mqtt://[::1"], "address of a broker"),
         (["--merge", "none.db"], "no store none.db"),
         (["--check"], "no store collection.db"),
         (["--open", "--store", "none/c.db"], "cannot be used"),
@@ -132,8 +150,11 @@ def test_a_device_without_a_collector(plan_file, tmp_path, monkeypatch):
     assert done.returncode == 2
     assert done.stderr.count("Trying again") == 7
     assert "does not answer" in done.stderr
-    done = called("contribute", "ftp://example", "day.csv", *words)
-    assert "begins with https" in done.stderr
+    for wrong in ("ftp://example", "http://[::1"):
+        done = called("contribute", wrong, "day.csv", *words)
+        assert done.returncode == 2
+        assert "begins with https" in done.stderr
+        assert "Traceback" not in done.stderr
     done = called("contribute", "mqtt://127.0.0.1:1", "day.csv", *words)
     assert "the name of the plan, after the broker's address" in done.stderr
     assert not (tmp_path / "privest-device.db").exists()

@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from privest.collect import CollectionPlan, Device, Report, open_store, replay
 from privest.collect.device import Reply
-from privest.collect.mqtt import listen
-from privest.collect.server import Collector, Problem, Tokens, make_app, new_token
+from privest.collect.mqtt import broker_of, listen
+from privest.collect.server import MOST_BYTES, Collector, Problem, Tokens, make_app, new_token
 from privest.errors import InvalidInput
 
 PLAN = CollectionPlan.from_dict(
@@ -111,9 +111,14 @@ def test_unknown_paths_and_methods_are_problems(client):
     assert client.get("/none").headers["content-type"] == "application/problem+json"
 
 
+def tokens(folder, *lines):
+    (folder / "lines.txt").write_text("\n".join(lines))
+    return Tokens(folder / "lines.txt")
+
+
 def test_answers_to_get_and_without_a_token_say_what_is_needed(client, store, tmp_path):
     assert client.get("/reports").headers["allow"] == "POST"
-    with TestClient(make_app(Collector(store, Tokens([])))) as other:
+    with TestClient(make_app(Collector(store, tokens(tmp_path)))) as other:
         answer = other.post("/reports", json=body(sent(1)))
         assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
 
@@ -183,6 +188,19 @@ def test_devices_of_another_plan_are_told(store):
     assert all("fetch /plan" in text for _, text in answers)
 
 
+def test_a_body_from_a_broker_is_limited_as_a_request_is(store):
+    """It is not parsed, so that it names no device to answer."""
+    large = json.dumps(body(sent(1))).encode() + b" " * MOST_BYTES
+    collector = Collector(store)
+    assert asyncio.run(collector.answers_by_device(large)) == []
+    assert asyncio.run(collector.state())["refused"] == 1
+    assert store.count() == (0, 0)
+
+
+def test_few_messages_of_a_broker_wait_in_memory():
+    assert 0 < broker_of("mqtt://127.0.0.1")["max_queued_incoming_messages"] <= 100
+
+
 def test_a_broker_that_does_not_answer_is_told_once(store, monkeypatch, caplog):
     monkeypatch.setattr("privest.collect.mqtt.PAUSE", 0.01)
     with contextlib.suppress(TimeoutError):
@@ -193,10 +211,10 @@ def test_a_broker_that_does_not_answer_is_told_once(store, monkeypatch, caplog):
     assert "secret" not in told
 
 
-def test_tokens_are_of_one_device_or_of_a_gateway(store):
+def test_tokens_are_of_one_device_or_of_a_gateway(store, tmp_path):
     (own, line), (gate, star) = new_token("d1"), new_token("site-*")
     low, least = new_token("d3", 1.0)
-    collector = Collector(store, Tokens([line, "# a comment", star, least]))
+    collector = Collector(store, tokens(tmp_path, line, "# a comment", star, least))
     with TestClient(make_app(collector)) as client:
 
         def status(token, *reports):
@@ -216,7 +234,7 @@ def test_tokens_are_of_one_device_or_of_a_gateway(store):
     assert store is collector.store
     for wrong in ("d1", "d1 xyz 1", f"a/b {'0' * 64} 1", f"a {'0' * 64}", f"a {'0' * 64} nan"):
         with pytest.raises(InvalidInput):
-            Tokens([wrong])
+            tokens(tmp_path, wrong)
 
 
 def test_a_file_of_tokens_is_followed(store, tmp_path):
@@ -224,7 +242,7 @@ def test_a_file_of_tokens_is_followed(store, tmp_path):
     file = tmp_path / "tokens.txt"
     (first, line), (second, added) = new_token("d1"), new_token("d2")
     file.write_text(line)
-    with TestClient(make_app(Collector(store, Tokens.load(file)))) as client:
+    with TestClient(make_app(Collector(store, Tokens(file)))) as client:
 
         def status(token, report):
             headers = {"authorization": f"Bearer {token}"}
@@ -247,9 +265,11 @@ def test_a_file_of_tokens_is_followed(store, tmp_path):
         assert status(first, sent(6)) == 201
 
 
-def test_a_full_queue_is_answered_with_429_and_a_broken_store_with_503(store):
+def test_a_full_queue_is_answered_with_429_and_a_broken_store_with_503(store, monkeypatch):
+    monkeypatch.setattr("privest.collect.server.MOST_WAITING", 3)
+
     async def run():
-        collector = Collector(store, most_waiting=3)
+        collector = Collector(store)
         reports = [planned(k) for k in range(4)]
         first = asyncio.create_task(collector.submit(reports[:3]))
         await asyncio.sleep(0)

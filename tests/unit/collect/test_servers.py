@@ -2,11 +2,13 @@
 
 import contextlib
 import json
+import socket
 import subprocess
 import threading
 import time
 import urllib.request
 
+import psycopg
 import pytest
 from benchmarks import collector_kills
 
@@ -95,6 +97,32 @@ def test_a_connection_that_ends_inside_a_transaction_leaves_nothing(plan_file, m
 
 
 @needs_postgres
+def test_a_database_that_keeps_a_statement_waiting_is_given_up(plan_file, monkeypatch):
+    """Somebody else holds the lock: the report is refused after a time, and taken later."""
+    monkeypatch.setattr("privest.collect.store.PATIENCE", 1)
+    plan = load_plan(plan_file)
+    with postgres() as server, open_store(server.address, plan) as store:
+        with psycopg.connect(server.address, autocommit=True) as other:
+            other.execute("SELECT pg_advisory_lock(5327)")
+            begun, refused = time.monotonic(), []
+
+            def add():
+                try:
+                    store.add([made(1)])
+                except psycopg.errors.QueryCanceled as error:
+                    refused.append(error)
+
+            thread = threading.Thread(target=add)
+            thread.start()
+            thread.join(20.0)
+            assert not thread.is_alive()
+            assert refused
+            assert time.monotonic() - begun < 15.0
+        assert store.add([made(1)]) == [Answer.ACCEPTED]
+        assert store.count() == (1, 1)
+
+
+@needs_postgres
 def test_two_collectors_write_one_database_at_once(plan_file):
     plan = load_plan(plan_file)
     with postgres() as server:
@@ -152,6 +180,41 @@ def test_devices_over_mqtt_and_a_broker_that_goes_away(plan_file, tmp_path):
         assert replay(store)
 
 
+HALF = b"POST /reports HTTP/1.1\r\nHost: c\r\nX-Slow: "
+
+
+def opened(stack, port, count, sent=HALF):
+    """Connections that send these bytes and then wait."""
+    made = []
+    for _ in range(count):
+        own = stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+        own.sendall(sent)
+        made.append(own)
+    return made
+
+
+def test_half_sent_headers_shut_nobody_out(plan_file, tmp_path):
+    """More of them than the process may have files; then they are closed."""
+    with Served(plan_file, tmp_path / "c.db", files=200) as served, contextlib.ExitStack() as stack:
+        slow = opened(stack, served.port, 260)
+        with Device(served.url, "m1", tmp_path / "m1.db", budget=1.0, tries=3) as own:
+            assert own.contribute(1.0, [0.5])
+        begun = time.monotonic()
+        assert b"live.js" in served.get("/")
+        assert time.monotonic() - begun < 5.0
+        slow[-1].settimeout(25.0)
+        assert slow[-1].recv(1) == b""
+        assert served.close() == 0
+
+
+def test_watchers_of_the_page_shut_nobody_out(plan_file, tmp_path):
+    with Served(plan_file, tmp_path / "c.db", files=200) as served, contextlib.ExitStack() as stack:
+        watching = opened(stack, served.port, 150, b"GET /events HTTP/1.1\r\nHost: c\r\n\r\n")
+        answers = [own.recv(12) for own in watching]
+        assert set(answers) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+        assert b"live.js" in served.get("/")
+
+
 def test_tls_of_its_own(plan_file, tmp_path, monkeypatch):
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     subprocess.run(
@@ -162,7 +225,8 @@ def test_tls_of_its_own(plan_file, tmp_path, monkeypatch):
         check=True, capture_output=True,
     )  # fmt: skip
     words = "--certificate", str(certificate), "--key", str(key)
-    with Served(plan_file, tmp_path / "c.db", *words) as served:
+    with Served(plan_file, tmp_path / "c.db", *words) as served, contextlib.ExitStack() as stack:
+        (silent,) = opened(stack, served.port, 1, b"")
         url = served.url.replace("http", "https")
         with pytest.raises(InvalidInput, match="does not trust the collector's certificate"):
             Device(url, "m1", tmp_path / "m1.db", budget=1.0)
@@ -170,6 +234,8 @@ def test_tls_of_its_own(plan_file, tmp_path, monkeypatch):
         monkeypatch.setattr(urllib.request, "_opener", None)  # keeps what was trusted before
         with Device(url, "m1", tmp_path / "m1.db", budget=1.0) as own:
             assert own.contribute(1.0, [0.5])
+        silent.settimeout(25.0)
+        assert silent.recv(1) == b""  # a handshake has as long as the head of a request
         assert served.close() == 0
 
 

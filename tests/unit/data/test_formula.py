@@ -182,7 +182,7 @@ def test_baselines():
         ("y ~ a/b", r"I\(x\*\*2\)"),
         ("y ~ 0:x", "cannot be read"),
         ("~ x", "cannot be read"),
-        ("x", "a text such as"),
+        ("x", "it has no ~"),
         ("y ~ (((", "cannot be read"),
         ("y ~ x\0", "cannot be read"),
         ("y ~ I(" + "(" * 400 + "x" + ")" * 400 + ")", "cannot be read|brackets"),

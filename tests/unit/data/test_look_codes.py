@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from privest.data import inspect
 from shared_data import RAW, needs_nhanes
+from workflow_tables import look_at
 
 RNG = np.random.default_rng(5)
 
 
 def codes(values):
-    (column,) = inspect({"x": values}).columns
+    (column,) = look_at({"x": values}).columns
     return [code.code for code in column.codes if code.plain]
 
 
@@ -66,14 +66,14 @@ def test_extremes_are_exact_over_blocks(tmp_path):
     rows[5] = rows[59_000] = f"9999,{'x' * 40}\n"
     path.write_text("v,w\n" + "".join(rows))
     assert path.stat().st_size > 2 << 20
-    found = inspect(path).columns[0].codes
+    found = look_at(path).columns[0].codes
     assert [(code.code, code.rows) for code in found] == [("9999", 2)]
 
 
 def test_codes_are_written_as_in_the_file(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x;y\n" + "".join(f"{k},5;1\n" for k in range(40)) + "999,9;1\n")
-    assert [code.code for code in inspect(path).columns[0].codes] == ["999,9"]
+    assert [code.code for code in look_at(path).columns[0].codes] == ["999,9"]
 
 
 @needs_nhanes
@@ -81,7 +81,7 @@ def test_the_codes_of_nhanes_are_those_of_its_codebook():
     """DEMO_G, 2011-2012: refused is 7 or 77, not known 9 or 99; all of them, and nothing else."""
     found = {
         column.name: [code.code for code in column.codes]
-        for column in inspect(RAW / "DEMO_G.csv.xz").columns
+        for column in look_at(RAW / "DEMO_G.csv.xz").columns
         if column.codes
     }
     tens = ["DMDBORN4", "DMDYRSUS", "DMDMARTL", "INDHHIN2", "INDFMIN2", "DMDHRBR4", "DMDHRMAR"]
@@ -89,4 +89,4 @@ def test_the_codes_of_nhanes_are_those_of_its_codebook():
         "DMDEDUC2": ["7", "9"], "DMDHREDU": ["7", "9"], "DMDCITZN": ["7"], "DMDHSEDU": ["9"],
         "DMQADFC": ["9"],
     }  # fmt: skip
-    assert [column for column in inspect(RAW / "BMX_G.csv.xz").columns if column.codes] == []
+    assert [column for column in look_at(RAW / "BMX_G.csv.xz").columns if column.codes] == []

@@ -148,7 +148,7 @@ def test_what_is_no_custom_family_is_explained():
         CustomFamily(decay, [0.5])
     with pytest.raises(InvalidInput, match=r"a must lie between -1 and 1; received 1\.5"):
         CustomFamily(decay, {"a": 1.5, "q": 1.0}, {"a": "correlation"})
-    with pytest.raises(InvalidInput, match="must return a StateSpace; it returned a float"):
+    with pytest.raises(InvalidInput, match="must return a StateSpace; received float"):
         CustomFamily(lambda theta: 1.0, {"a": 1.0})
     with pytest.raises(InvalidInput, match=r"start must be .name: value."):
         CustomFamily(decay, {})
@@ -200,7 +200,7 @@ def test_names_that_say_too_little_or_too_much():
         as_family("ar100000")
     with pytest.raises(NotIdentifiable, match="r cannot be told from the moving average"):
         as_family("arma1,1+noise")
-    with pytest.raises(InvalidInput, match="received a int"):
+    with pytest.raises(InvalidInput, match="received int"):
         as_family(3)
 
 

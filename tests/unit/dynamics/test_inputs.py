@@ -66,10 +66,10 @@ def test_levels_and_steps():
 
 def test_filters_take_releases_only():
     y = np.array([0.123456, 0.654321])
-    with pytest.raises(InvalidInput, match="takes a release") as caught:
+    with pytest.raises(InvalidInput, match="takes a Release") as caught:
         dynamics.filter(WALK, y, level=1.0)
     assert "0.123" not in str(caught.value)
-    with pytest.raises(InvalidInput, match="not ndarray"):
+    with pytest.raises(InvalidInput, match="received ndarray"):
         dynamics.PrivateKalman(WALK, 1.0).update(y)
     mechanism = pv.StreamMechanism(pv.StreamLevel.constant(2.0))
     release = mechanism.simulate(y, np.random.default_rng(0))

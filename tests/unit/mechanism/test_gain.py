@@ -183,9 +183,9 @@ def test_a_gain_that_was_used_travels():
 
 
 def test_only_laws():
-    with pytest.raises(InvalidInput, match="must have a distribution"):
+    with pytest.raises(InvalidInput, match="must be a distribution"):
         Gain(2.0)
-    with pytest.raises(InvalidInput, match="must have a distribution"):
+    with pytest.raises(InvalidInput, match="must be a distribution"):
         Gain.calibrated(1.0, law="logistic")
     with pytest.raises(InvalidInput, match="truncate must be > 0"):
         Gain(1 + Laplace(), 0.0)

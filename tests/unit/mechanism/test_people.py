@@ -41,7 +41,8 @@ def test_blocks_do_not_matter():
     y, rows = np.sin(np.arange(12.0)), np.repeat([1, 3, 2, 1, 5], [1, 3, 2, 1, 5])
     c, made = weights(3.0, rows), RowMechanism()
     whole = RowMechanism().simulate(y, c, seeded(5))
-    parts = [made.simulate(y[:4], c[:4], seeded(5)), made.simulate(y[4:], c[4:], seeded(5))]
+    source = seeded(5)
+    parts = [made.simulate(y[:4], c[:4], source), made.simulate(y[4:], c[4:], source)]
     assert np.array_equal(np.concatenate(parts), whole)
     assert made.steps == 12
 

@@ -14,7 +14,7 @@ from privest import lattice
 from privest.errors import InvalidInput, NotReleasable
 from privest.lattice import _rounding
 from privest.mechanism import GaussianMechanism, GeometricPerturbation, StreamMechanism
-from privest.mechanism.source import Generated, Kept, Protected, Seeded, as_protected
+from privest.mechanism.source import Generated, Kept, Protected, as_protected, seeded
 from privest.mechanism.stream_terms import begun, stream_terms
 
 S = np.array([[4.0, 2.0, 1.0], [2.0, 3.0, 0.5], [1.0, 0.5, 2.0]])
@@ -118,7 +118,7 @@ def test_a_range_that_the_grid_cannot_hold():
 def test_a_release_has_no_seed():
     for kind in (GaussianMechanism, StreamMechanism):
         assert not {"seed", "rng", "random_state"} & set(inspect.signature(kind.release).parameters)
-    for seed in (3, np.random.default_rng(3), Seeded(3), Generated(np.random.default_rng(0))):
+    for seed in (3, np.random.default_rng(3), seeded(3), Generated(np.random.default_rng(0))):
         with pytest.raises(InvalidInput, match="simulat"):
             StreamMechanism(1.0).release(Y, seed)
     with pytest.raises(InvalidInput, match="real releases"):
@@ -128,7 +128,7 @@ def test_a_release_has_no_seed():
 
 def test_a_simulation_is_never_kept_as_a_release(tmp_path):
     with pytest.raises(InvalidInput, match="simulation"):
-        GaussianMechanism(1.0, 12).release(Y, Kept(tmp_path / "a", Seeded(1)))
+        GaussianMechanism(1.0, 12).release(Y, Kept(tmp_path / "a", seeded(1)))
 
 
 def test_other_laws_are_for_simulation():

@@ -7,7 +7,7 @@ import privest as pv
 from privest.errors import InvalidInput
 from privest.ledger import Budget, Cost, Ledger, cost_of
 from privest.mechanism import Additive, Componentwise, GaussianMechanism
-from privest.mechanism.source import Kept, Protected, Seeded
+from privest.mechanism.source import Kept, Protected, seeded
 from privest.noise import Gaussian, Laplace
 
 FULL, GAP = [1.0, 1.0, 1.0], [1.0, np.nan, 1.0]
@@ -96,7 +96,7 @@ def test_a_sensor_stamps_no_other_level_on_a_kept_release(tmp_path):
 def test_kept_is_as_real_as_the_source_it_has_now(tmp_path):
     kept = Kept(tmp_path / "r")
     assert (kept.simulated, kept.grid) == (False, 2.0**-10)
-    kept.source = Seeded(1)
+    kept.source = seeded(1)
     assert (kept.simulated, kept.grid) == (True, 0.0)
     with pytest.raises(InvalidInput, match="simulation"):
         GaussianMechanism(1.0, 3).release(FULL, kept)

@@ -121,7 +121,7 @@ def test_reprs_show_shapes_not_numbers():
         (lambda: pv.LinearModel(H, noise=1.0, names=["a"]), "names must be 2, .*received 1"),
         (lambda: pv.LinearModel(H, noise=1.0, names="ab"), "received one text"),
         (lambda: pv.LinearModel(H, noise=1.0, names=["a", "a"]), "must differ"),
-        (lambda: pv.LinearModel(H, noise="white"), "one distribution for each"),
+        (lambda: pv.LinearModel(H, noise="white"), "must be a distribution.*received str"),
         (
             lambda: pv.LinearModel(H, noise=Laplace),
             "the class Laplace .call it",
@@ -192,7 +192,7 @@ def test_the_level_of_a_stream_may_have_no_end():
     found, expected = (
         pv.bound(model, s) for s in (pv.StreamLevel.constant(2.0), pv.StreamLevel(np.full(4, 2.0)))
     )
-    assert np.array_equal(found.covariance, expected.covariance, equal_nan=True)
+    np.testing.assert_allclose(found.covariance, expected.covariance, rtol=1e-13)  # two routes
 
 
 def test_no_level_is_never_guessed():

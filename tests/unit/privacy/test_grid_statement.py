@@ -297,7 +297,8 @@ def test_explained_and_written():
     assert "not proved" in text
     assert "which no range enforces" in text
     assert said.to_dict()["squared_steps"] == said.squared_steps
-    assert said.at(1e-9).epsilon > said.epsilon
+    tighter = grid_statement([[1.0, 0.5], [0.5, 1.0]], sensitivity=1.0, delta=1e-9)
+    assert tighter.epsilon > said.epsilon
     assert grid_statement(1.0, sensitivity=1e300).squared_steps == 2**106  # the grid ends
     with pytest.raises(InvalidInput, match="delta"):
         grid_statement(1.0, sensitivity=1.0, delta=0.0)

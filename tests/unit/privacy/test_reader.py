@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy
 
+from privest.errors import InvalidInput
 from privest.privacy import exposure, exposures, gdp
 
 SIGMA = 0.2**0.5
@@ -87,7 +88,7 @@ def test_the_likelihood_ratio_attack_on_two_values(prior):
 @pytest.mark.parametrize(("level", "width"), [(4.0, 5.0), (0.04, 5.0), (1.0, 1.0)])
 def test_epsilon_is_that_of_the_integrated_privacy_profile(level, width):
     """δ(ε) = ∫ (p − e^ε q)₊ of two Gaussians a range apart; the grid adds up to a step."""
-    found = exposure(level, sd=1.0, range=width, delta=1e-6)
+    found = exposure(level, sd=1.0, range=(0.0, width), delta=1e-6)
     mu = width * math.sqrt(level)
 
     def delta(epsilon):
@@ -125,3 +126,8 @@ def test_gaussian_noise_is_best_at_equal_attack_rates_up_to_95_percent_only():
 
     assert all(ratio(p) > 1 for p in (0.55, 0.7, 0.9, 0.95))
     assert ratio(0.96) < 1
+
+
+def test_an_unknown_distribution_is_not_taken_for_gaussian():
+    with pytest.raises(InvalidInput, match="distribution must be one of gaussian, laplace"):
+        exposure(4.0, sd=0.4, range=5.0, distribution="cauchy")

@@ -1,7 +1,6 @@
 """The aggregate form through the pipeline: what is planned, what leaves, what is refused."""
 
 import copy
-import hashlib
 import json
 import math
 import struct
@@ -16,6 +15,7 @@ from privest.errors import BudgetExceeded, InvalidInput
 from privest.ledger import Ledger
 from privest.privacy import gdp
 from privest.workflow import read_plan, read_release
+from resealed import resealed, written
 from workflow_command import called
 from workflow_tables import THETA, VARIANCE, matrix, people, write
 
@@ -150,10 +150,7 @@ def test_a_forged_document_is_refused(table, ledger, tmp_path, change):
         for name in path:
             part = part[name][0] if name in ("columns", "sums") else part[name]
         part[last] = value
-    facts = {k: v for k, v in forged.items() if k not in ("checksum", "signature")}
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    plain = forged | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
-    (tmp_path / "z.json").write_text(json.dumps(plain))
+    (tmp_path / "z.json").write_text(written(resealed(forged)))
     with pytest.raises(InvalidInput, match=r"z\.json"):
         read_release(tmp_path / "z.json")
 
@@ -163,12 +160,7 @@ def test_a_resealed_estimate_has_no_signature(table, ledger, tmp_path):
     planned(table).release(tmp_path / "z.json", account=ledger.account("ldl"))
     record = json.loads((tmp_path / "z.json").read_text())
     record["sums"][0]["estimate"][1] += 1.0
-    sums = json.dumps(record["sums"], sort_keys=True, separators=(",", ":"))
-    record["sha256"] = hashlib.sha256(sums.encode()).hexdigest()
-    facts = {k: v for k, v in record.items() if k not in ("checksum", "signature")}
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    record["checksum"] = hashlib.sha256(text.encode()).hexdigest()
-    (tmp_path / "z.json").write_text(json.dumps(record))
+    (tmp_path / "z.json").write_text(written(resealed(record)))
     read_release(tmp_path / "z.json")
     with pytest.raises(InvalidInput, match="signature"):
         pv.verify(tmp_path / "z.json", ledger=ledger)
@@ -267,17 +259,36 @@ def test_yes_no(table):
     assert "sd" not in said
 
 
-def test_yes_no_in_other_codes(table):
-    """The upper end of the range is yes: 1 and 2, or 0 and 5, are what 0 and 1 are."""
+@pytest.mark.parametrize("form", ["aggregate", "rows"])
+def test_a_yes_no_takes_no_range(table, form):
+    """With a range of 0 to 20 a yes of 1 would count as .05 of a yes."""
     yes = (np.random.default_rng(5).random(2000) < table["age"] / 100).astype(float)
-    asked = ASKED | {"features": ["age"], "categories": {}, "family": "binomial", "epsilon": 2.0}
-    found = []
-    for low, high in ((0.0, 1.0), (1.0, 2.0), (0.0, 5.0)):
-        own = table | {"ldl": low + (high - low) * yes}
-        plan = pv.plan(own, **asked | {"range": (low, high)})
-        found.append((*plan.standard_error, *pv.estimate(plan.simulate(rng=2)).value))
-    assert np.isfinite(found).all()
-    assert found[0] == found[1] == found[2]
+    asked = ASKED | {
+        "features": ["age"], "categories": {}, "family": "binomial", "epsilon": 2.0, "form": form,
+    }  # fmt: skip
+    for ends in ((0.0, 20.0), (1.0, 2.0), (-1.0, 1.0)):
+        with pytest.raises(InvalidInput, match="A yes/no outcome is 1 or 0, without a range"):
+            pv.plan(table | {"ldl": yes}, **asked | {"range": ends})
+    values = []
+    for ends in (None, (0.0, 1.0)):
+        plan = pv.plan(table | {"ldl": yes}, **asked | {"range": ends})
+        values.append(pv.estimate(plan.simulate(rng=2)).value.tolist())
+    assert values[0] == values[1]
+
+
+def test_counts_in_sums_are_refused(table, tmp_path):
+    """Their intervals covered .37 to .80 where counts vary more than their mean."""
+    visits = table | {"ldl": np.random.default_rng(5).poisson(2.0, 2000).astype(float)}
+    counts = {"features": ["age"], "categories": {}, "family": "poisson", "range": (0.0, 9.0)}
+    with pytest.raises(InvalidInput, match=r"least squares of the count as a number.*form rows"):
+        planned(visits, **counts)
+    path = write(visits, tmp_path / "people.csv")
+    options = ("--target", "ldl", "--features", "age", "--epsilon", 2, "--range", "0,9")
+    done = called("plan", path, *options, "--family", "poisson")
+    assert done.returncode == 2
+    assert "Counts in sums" in done.stderr
+    planned(visits, **counts | {"family": "gaussian"})
+    planned(visits, **counts | {"form": "rows", "delta": 1e-6})
 
 
 def test_persons_and_several_columns(table, ledger, tmp_path):
@@ -323,8 +334,8 @@ def test_rows_without_a_value_are_left_out(table):
         ({"distribution": "laplace"}, "Gaussian"),
         ({"weights": "bmi", "features": ["age"], "categories": {}}, "survey weights"),
         ({"sensitivity": 1.0}, "sensitivity"),
-        ({"range": (0, 1e100)}, "too wide"),
-        ({"range": (0, 1e-100)}, "too narrow"),
+        ({"range": (0, 1e100)}, "its width must lie between"),
+        ({"range": (0, 1e-100)}, "its width must lie between"),
         ({"form": "sums"}, "form"),
         ({"form": "rows", "publish": "matrix", "delta": 1e-6}, "matrix"),
     ],

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from charged import charged
 from privest.ledger import Ledger
 from privest.workflow import read_release
 from privest.workflow.account import Account
@@ -22,7 +23,7 @@ def table(tmp_path_factory):
 @pytest.mark.parametrize("name", ["z.csv", "z.parquet"])
 def test_rows_are_counted_block_by_block(table, tmp_path, name):
     terms, told = stated_plan(spec()), []
-    made = release(terms, tmp_path / name, table, progress=told.append)
+    made = charged(terms, tmp_path / name, table, progress=told.append)
     assert len(told) > 1
     assert told == sorted(told)
     assert told[-1] == made.rows == ROWS

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import privest as pv
+from charged import charged
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
 from privest.estimator.inference import WeightedRows, fit_levels
 from privest.lattice import GRID, literal_root
@@ -20,6 +21,7 @@ from privest.workflow.plan import make_plan, stated_plan
 from privest.workflow.release import release, simulate_release, simulation_source
 from privest.workflow.spec import Privacy, Public, load_spec, save_spec
 from privest.workflow.verify import verify
+from resealed import resealed, written
 from workflow_tables import POSITIVE, THETA, UNIT, VARIANCE, matrix, people, spec, write
 
 
@@ -144,7 +146,7 @@ def test_what_speaks_of_one_level_is_refused():
 def test_the_receiver_has_the_very_levels_of_the_holder(tmp_path, ending):
     path = tmp_path / f"z{ending}"
     table, plan = planned()
-    release(plan, path, table)
+    charged(plan, path, table)
     found = read_release(path)
     levels = np.concatenate([part.levels for part in found.blocks()])
     np.testing.assert_array_equal(levels, table["level"])  # to the bit
@@ -165,7 +167,7 @@ def test_what_is_released_is_each_reading_at_its_own_level(tmp_path):
     found = read_release(tmp_path / "s.csv")
     np.testing.assert_allclose(found.values[20:], table["ldl"][20:], rtol=1e-12)
     assert np.isnan(found.values[:20]).all()
-    real = release(plan, tmp_path / "z.csv", table)
+    real = charged(plan, tmp_path / "z.csv", table)
     assert real.to_dict()["columns"][0]["unit"] == GRID
     z = np.loadtxt(tmp_path / "z.csv", delimiter=",", skiprows=1)[:, -1]
     assert (z == np.round(z)).all()
@@ -182,7 +184,7 @@ def test_rows_are_dropped_with_their_levels(tmp_path):
     table["age"][[0, 199]] = np.nan
     table, plan = planned(table=table, missing="drop")
     assert (plan.rows, plan.dropped) == (198, 2)
-    release(plan, tmp_path / "z.csv", table)
+    charged(plan, tmp_path / "z.csv", table)
     found = read_release(tmp_path / "z.csv")
     assert (found.rows, found.dropped) == (195, 5)
     levels = np.concatenate([part.levels for part in found.blocks()])
@@ -195,7 +197,7 @@ def test_infinite_readings_are_clipped_and_never_refused(tmp_path):
     for ends in ({}, {"ldl": (-20.0, 80.0)}):
         given, plan = planned(table=table, privacy={"range": ends})
         path = tmp_path / f"{len(ends)}.csv"
-        release(plan, path, given)
+        charged(plan, path, given)
         z = read_release(path).values
         assert np.isnan(z[0])
         assert z[30] < -10.0  # -20 and noise of sd 0.55
@@ -218,11 +220,11 @@ def test_no_row_leaves_above_what_the_plan_promised(tmp_path):
     table, plan = planned()
     other = table | {"level": np.where(np.arange(200) == 150, 9.0, table["level"])}
     with pytest.raises(InvalidInput, match="not between 0 and"):
-        release(plan, tmp_path / "z.csv", other)
+        charged(plan, tmp_path / "z.csv", other)
     assert list(tmp_path.iterdir()) == []
     order = np.argsort(table["level"])
     same = {name: column[order] for name, column in table.items()}  # levels go with their rows
-    assert release(plan, tmp_path / "z.csv", same).rows == 200
+    assert charged(plan, tmp_path / "z.csv", same).rows == 200
 
 
 def test_the_ledger_is_charged_the_largest_level(tmp_path):
@@ -257,15 +259,15 @@ def changed(path, change):
     path.write_text("\n".join(change(lines)) + "\n")
     header = path.with_name(path.name + ".json")
     found = pv.workflow.TableRelease.from_dict(json.loads(header.read_text()))
-    found = replace(found, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    header.write_text(found.text)
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    header.write_text(written(resealed(found.to_dict() | {"sha256": sha256})))
 
 
 @pytest.mark.parametrize("level", ["99", "-1", "inf"])
 def test_levels_that_the_header_does_not_allow_are_refused(tmp_path, level):
     path = tmp_path / "z.csv"
     table, plan = planned()
-    release(plan, path, table)
+    charged(plan, path, table)
 
     def change(lines):
         cells = lines[5].split(",")
@@ -285,7 +287,7 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     """By restricted maximum likelihood of `fit_levels`."""
     levels = unequal(silent=silent)
     table, plan = planned(levels)
-    release(plan, tmp_path / "z.csv", table)
+    charged(plan, tmp_path / "z.csv", table)
     found, header = estimate(tmp_path / "z.csv"), read_release(tmp_path / "z.csv")
     shown, H, z = levels > 0, matrix(table), header.values
     added = UNIT / levels[shown]

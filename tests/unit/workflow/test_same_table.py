@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import privest as pv
+from charged import charged
 from privest.errors import InvalidInput
 from privest.workflow.account import Account
 from privest.workflow.plan import make_plan, stated_plan
@@ -79,9 +80,9 @@ def test_another_file_can_be_named_and_terms_need_no_table(tmp_path):
     path = write(people(), tmp_path / "people.csv")
     plan, terms = make_plan(spec(path)), stated_plan(spec(path))
     copy = shutil.copyfile(path, tmp_path / "copy.csv")
-    assert release(plan, tmp_path / "a.csv", copy).rows == 200
+    assert charged(plan, tmp_path / "a.csv", copy).rows == 200
     write(people(150), path)
-    assert release(terms, tmp_path / "b.csv").rows == 150
+    assert charged(terms, tmp_path / "b.csv").rows == 150
 
 
 def test_a_frame_with_fewer_rows_or_more(tmp_path):
@@ -122,5 +123,5 @@ def test_no_person_leaves_with_more_rows_than_the_promise_was_made_for(tmp_path)
     plan = make_plan(spec(person="id", privacy=privacy), before)
     assert np.unique(after["id"], return_counts=True)[1].max() > plan.most
     with pytest.raises(InvalidInput, match="was changed since the plan was made"):
-        release(plan, tmp_path / "z.json", after)
-    assert release(plan, tmp_path / "z.json", before).rows == 200
+        charged(plan, tmp_path / "z.json", after)
+    assert charged(plan, tmp_path / "z.json", before).rows == 200

@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 
+from charged import charged
 from privest.errors import InvalidInput
 from privest.estimator import cost_of_rows
 from privest.workflow.estimate import estimate
 from privest.workflow.fit import estimate_rows
 from privest.workflow.plan import make_plan, stated_plan
-from privest.workflow.release import release as release_table
 from privest.workflow.release import simulate_release, simulation_source
 from privest.workflow.spec import Privacy, Public
 from workflow_tables import LEVEL, THETA, UNIT, VARIANCE, people, spec, write
@@ -31,7 +31,7 @@ def test_an_estimate_is_of_the_values_as_clipped_and_says_so(clipped, real):
     plan, folder = clipped
     table = folder / f"{real}.parquet"
     if real:
-        header = release_table(plan, table)
+        header = charged(plan, table)
     else:
         header = simulate_release(plan, table, simulation_source(plan, 1))
     H = np.concatenate([block.H for block in header.blocks()])

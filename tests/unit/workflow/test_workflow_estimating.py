@@ -92,7 +92,7 @@ def test_nothing_in_an_estimate_holds_a_reading(tmp_path):
         "log_likelihood", "converged",
         "degrees_of_freedom", "floor", "method", "rows", "dropped",
         "release", "clipped", "noise_found", "noise_freedom", "noise_interval", "less_noise_p",
-        "remark", "clipping_bias", "cautions", "parts",
+        "note", "clipping_bias", "cautions", "parts",
         "r_squared",
     }  # fmt: skip
     shown = set(np.concatenate([np.ravel(a) for a in arrays]).tolist())

@@ -1,7 +1,6 @@
 """The document of a release: every fact checked, none believed that another one contradicts."""
 
 import copy
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -9,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from charged import charged
 from privest.errors import InvalidInput
 from privest.privacy import grid_statement
 from privest.workflow import TableRelease, read_release
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan, stated_plan
-from privest.workflow.release import release, simulate_release
+from privest.workflow.release import simulate_release
 from privest.workflow.spec import Privacy, Public
+from resealed import resealed, written
 from workflow_tables import LEVEL, people, spec, write
 
 
@@ -38,7 +39,7 @@ def made(folder, tmp_path):
 
 
 def put(table, record):
-    text = record if isinstance(record, str) else json.dumps(record)
+    text = record if isinstance(record, str) else written(record)
     Path(f"{table}.json").write_text(text, encoding="utf-8")
 
 
@@ -47,13 +48,6 @@ def refused(table):
         estimate(table)
     assert "\n" not in str(found.value)
     return str(found.value)
-
-
-def sealed(record):
-    """The document of a forger who knows how the checksum is made."""
-    facts = {name: value for name, value in record.items() if name not in ("checksum", "signature")}
-    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
-    return record | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def changed(record, change):
@@ -159,7 +153,7 @@ def test_an_edited_document_is_refused(made, change):
 @pytest.mark.parametrize("change", [one for one in OTHER if one not in FREE], ids=label)
 def test_a_new_checksum_does_not_make_it_true(made, change):
     table, record = made
-    put(table, sealed(changed(record, change)))
+    put(table, resealed(changed(record, change)))
     assert "checksum is not" not in refused(table)
 
 
@@ -167,7 +161,7 @@ def test_a_new_checksum_does_not_make_it_true(made, change):
 def test_what_nothing_contradicts(made, change):
     """Only the signature shows these, which needs the key of a ledger (`verify`)."""
     table, record = made
-    put(table, sealed(changed(record, change)))
+    put(table, resealed(changed(record, change)))
     estimate(table)
 
 
@@ -185,7 +179,7 @@ def test_every_field_is_among_the_edits(made):
 )  # fmt: skip
 def test_a_document_without_a_field_is_refused(made, name):
     table, record = made
-    put(table, sealed(changed(record, {name: ...})))
+    put(table, resealed(changed(record, {name: ...})))
     refused(table)
 
 
@@ -205,10 +199,10 @@ def test_a_promise_that_its_level_does_not_keep(kind, tmp_path):
     """A real release that says, checksum included, that it promised more privacy."""
     asked, change = PROMISES[kind]
     table = tmp_path / "z.csv"
-    release(stated_plan(spec(privacy=asked)), table, people())
+    charged(stated_plan(spec(privacy=asked)), table, people())
     record = json.loads(Path(f"{table}.json").read_text())
     estimate(table)
-    put(table, sealed(changed(record, change)))
+    put(table, resealed(changed(record, change)))
     assert "privacy section" in refused(table)
 
 
@@ -267,5 +261,5 @@ def test_document_round_trip(made):
 def test_another_machine_may_round_epsilon_otherwise(made):
     table, record = made
     stated = record["facts"]["epsilon"]
-    put(table, sealed(changed(record, {"facts.epsilon": stated * (1 + 1e-12)})))
+    put(table, resealed(changed(record, {"facts.epsilon": stated * (1 + 1e-12)})))
     assert read_release(table).epsilon == stated

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.special
 
+from charged import charged
 from flipped_bits import FlippedBits
 from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
 from privest.estimator.inference import WeightedRows, fit_family
@@ -45,7 +46,6 @@ def spec(target="ill", **changes):
 PURE = {"distribution": "laplace"}
 LAWS = {
     "coin": spec(),
-    "coin, 1 and 2": spec("code", privacy=Privacy(epsilon=2.0, range={"code": (1.0, 2.0)})),
     "laplace": spec(
         "ldl", family="gaussian", privacy=Privacy(epsilon=2.0, range={"ldl": (0.0, 8.0)}, **PURE)
     ),
@@ -58,14 +58,15 @@ LAWS = {
     ),
     "weighted": spec(weights="w"),
 }
-DATA = TABLE | {"code": TABLE["ill"] + 1}
+DATA = TABLE
 
 
 def made(name, path, rng=None, data=None, **how):
     terms = stated_plan(LAWS[name])
     if rng is not None:
         return simulate_release(terms, path, rng, DATA if data is None else data)
-    return release(terms, path, DATA if data is None else data, **how)
+    make = release if "account" in how else charged
+    return make(terms, path, DATA if data is None else data, **how)
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -111,14 +112,6 @@ def test_an_estimate_is_the_fit_of_the_debiased_bits(tmp_path):
     assert robust.method == "HC3"
     with pytest.raises(InvalidInput, match=r"model.*HC3"):
         estimate(tmp_path / "z.csv", cov_type="reml")
-
-
-def test_codes_of_one_and_two_are_a_yes_or_no(tmp_path):
-    """Yes is the upper end: the same coins give the same odds as codes of 0 and 1."""
-    for name in ("coin", "coin, 1 and 2"):
-        made(name, tmp_path / f"{name}.csv", np.random.default_rng(5))
-    one, other = (estimate(tmp_path / f"{n}.csv") for n in ("coin", "coin, 1 and 2"))
-    assert np.allclose(one.value, other.value, rtol=1e-9)
 
 
 def test_no_value_is_refused_and_text_is_malformed(tmp_path):
@@ -195,7 +188,7 @@ def test_a_plan_of_coins_knows_its_errors(tmp_path):
     assert np.allclose(plan.classical_error, np.sqrt(np.diag(np.linalg.inv(H.T @ H * d))))
     assert plan.epsilon == pytest.approx(2.0, rel=1e-14)
     assert np.allclose(plan.errors(plan.column, plan.level).total, plan.standard_error)
-    assert make_plan(LAWS["coin"], DATA).mean == 0.5
+    assert list(make_plan(LAWS["coin"], DATA).scenarios) == ["50% yes", "10% yes", "2% yes"]
     json.dumps(plan.to_dict())
     with pytest.raises(InvalidInput, match="no mean of this outcome"):
         make_plan(expecting("coin", ill=2.0), DATA)
@@ -225,7 +218,7 @@ WRONG = {
     "with Gaussian noise a delta": NUMBERS | {"privacy": Privacy(epsilon=1, range=ENDS)},
     "take epsilon or a level": {"privacy": Privacy(standard_error={"age": 0.1})},
     "leave the transform out": {
-        "transform": "log", "privacy": Privacy(epsilon=1, range={"ill": (1, 2)}),
+        "transform": "log", "privacy": Privacy(epsilon=1),
     },
     "leave the residual variance": {"public": Public(0.2)},
     "takes randomised response": {"privacy": Privacy(epsilon=1, **PURE)},
@@ -249,7 +242,7 @@ def test_what_does_not_go_together_says_what_to_do(said):
 def test_a_bit_that_shows_nothing_is_refused_before_anything_is_drawn(tmp_path):
     weak = spec(privacy=Privacy(epsilon=1e-21))
     with pytest.raises(InvalidInput, match="nothing"):
-        release(stated_plan(weak), tmp_path / "z.csv", DATA)
+        charged(stated_plan(weak), tmp_path / "z.csv", DATA)
     assert not list(tmp_path.iterdir())
 
 

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from charged import charged
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError
 from privest.files import part_path
 from privest.ledger import Budget, Ledger
@@ -65,9 +66,11 @@ def test_the_entry_of_a_release(terms, table, ledger, tmp_path):
     ledger.verify()
 
 
-def test_without_an_account_nothing_is_counted(terms, table, tmp_path):
-    made = release(terms, tmp_path / "z.csv", table)
-    assert (made.entry, made.signature, made.simulated) == (None, None, False)
+@pytest.mark.parametrize("how", [{}, {"account": None}, {"account": "ledger.db"}])
+def test_without_an_account_there_is_no_release(terms, table, tmp_path, how):
+    with pytest.raises((TypeError, InvalidInput), match="account"):
+        release(terms, tmp_path / "z.csv", table, **how)
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_same_readings_are_not_released_twice(terms, table, ledger, tmp_path):
@@ -339,14 +342,14 @@ def test_no_value_is_refused(ledger, tmp_path):
     wild["ldl"][:6] = [np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0]
     for transform in ("none", "log"):
         own = spec(transform=transform, privacy=Privacy(LEVEL, range={"ldl": (0.5, 4.0)}))
-        made = release(make_plan(own, wild), tmp_path / f"{transform}.csv", wild)
+        made = charged(make_plan(own, wild), tmp_path / f"{transform}.csv", wild)
         assert made.rows == 200
         low, high = made.limits(made.column).low, made.limits(made.column).high
         inside = made.values[:6] * np.sqrt(LEVEL)
         assert (
             np.abs(inside - np.sqrt(LEVEL) * np.array([high, low, high, low, low, low])) < 8
         ).all()
-    plain = release(make_plan(spec(), wild), tmp_path / "wide.csv", wild)
+    plain = charged(make_plan(spec(), wild), tmp_path / "wide.csv", wild)
     assert np.abs(plain.values[:2]) == pytest.approx(2.0**42 / np.sqrt(LEVEL))
 
 

@@ -124,7 +124,7 @@ MISTAKES = {
     "privacy": [
         ({}, "none of them"),
         ({"level": 1, "epsilon": 1}, "level, epsilon"),
-        ({"level": -1}, "level must be > 0"),
+        ({"level": -1}, "level must be > 1e-50"),
         ({"level": True, "eps": 1}, "'eps' is not known"),
         ({"level": 1, "move": 1}, "'move' is not known"),
         ({"epsilon": 1}, "ε needs"),

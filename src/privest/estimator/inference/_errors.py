@@ -150,7 +150,7 @@ def unknown_errors(inverse: Array, scatter: Scatter) -> Errors:
     return Errors.above(known, scatter.total * inverse, freedom, "Student's t from the release")
 
 
-# --- whether a release scatters as its header says, with p-values that are what they say  ---------
+# --- whether a release scatters as its header says, with p-values that are what they say ----------
 
 
 DOUBTFUL = 1e-3  # p-values below this are told to people

@@ -158,7 +158,7 @@ def row_clusters(
     return covariance, freedom
 
 
-# --- which errors are taken where nobody says: those that cover at this number of rows  -----------
+# --- which errors are taken where nobody says: those that cover at this number of rows ------------
 
 
 CHOICES = ("auto", "t", "HC3", "HC2")

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import scipy
 
-from privest.arrays import Array, ArrayLike, Flags, Index, as_array
+from privest.arrays import AnyArray, Array, ArrayLike, Flags, Index, as_array
 from privest.errors import InvalidInput
 from privest.mechanism import Componentwise
 
@@ -27,7 +27,8 @@ from privest.mechanism import Componentwise
 Namespace: TypeAlias = Any
 
 
-BLOCK = 4096  # problems advanced together: their arrays stay in cache
+BLOCK = 4096  # problems advanced together, at most: their arrays stay in cache
+NUMBERS = 2**22  # that they hold, at most
 ENTRIES = 2**17  # numbers held at a time by a screening
 
 
@@ -43,19 +44,13 @@ class Backend:
     def special(self) -> Namespace:
         return scipy.special if self.given_special is None else self.given_special
 
-    def largest(self, score: Array, count: int) -> Index:
-        """Places of the `count` largest numbers of each row, in any order."""
-        if self.xp is np:
-            return np.argpartition(-score, count - 1, axis=1)[:, :count]
-        return self.sorted(-score)[:, :count]
-
     def sorted(self, array: Array | Index) -> Index:
         order: Index = self.xp.argsort(array, axis=-1, stable=True)
         return order
 
     def block(self, numbers: int) -> int:
         """The number of problems to advance together, each holding this count of numbers."""
-        return BLOCK
+        return min(BLOCK, NUMBERS // numbers)
 
     def entries(self) -> int:
         """How many numbers each array of a screening may hold."""
@@ -158,18 +153,15 @@ class Rowwise(Likelihood):
 
     def __call__(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Terms:
         parts = [one(z[..., c], eta[..., c], backend) for one, c in self.groups]
-        value, slope, curvature, weight = (
-            self._joined([part[k] for part in parts], backend) for k in range(4)
-        )
-        return Terms(value, slope, curvature, weight)
+        return Terms(*(self._joined(part, backend) for part in zip(*parts)))
 
-    def _joined(self, parts: Sequence[Array], backend: Backend) -> Array:
-        joined: Array = backend.xp.concat(parts, axis=-1)[..., self.back]
+    def _joined(self, parts: Sequence[AnyArray], backend: Backend) -> AnyArray:
+        joined: AnyArray = backend.xp.concat(parts, axis=-1)[..., self.back]
         return joined
 
     def possible(self, z: Array, backend: Backend = NUMPY) -> Flags:
         parts = [one.possible(z[..., c], backend) for one, c in self.groups]
-        return self._joined(parts, backend)  # type: ignore[arg-type, return-value] # truth values
+        return self._joined(parts, backend)
 
     def rough(self, z: Array, eta: Array, backend: Backend = NUMPY) -> Array:
         parts = [one.rough(z[..., c], eta[..., c], backend) for one, c in self.groups]
@@ -181,7 +173,7 @@ class Rowwise(Likelihood):
             return None
         none = backend.xp.zeros(eta.shape, dtype=backend.xp.int64)
         parts = [none[..., c] if p is None else p for p, (_, c) in zip(found, self.groups)]
-        return self._joined(parts, backend)  # type: ignore[arg-type, return-value] # whole numbers
+        return self._joined(parts, backend)
 
     def centre(self, z: Array, backend: Backend = NUMPY) -> Array:
         return self._joined([one.centre(z[..., c], backend) for one, c in self.groups], backend)

@@ -2,7 +2,7 @@
 
 Protected     exact discrete noise of `privest.lattice`: what `release` uses
 Kept          a release that is on disk before anybody sees it
-Generated     a numpy generator, Seeded  a seed bound to the release: simulations
+Generated     a numpy generator, or a seed (`seeded`): simulations
 """
 
 from privest.mechanism.source._kept import Kept
@@ -13,7 +13,6 @@ from privest.mechanism.source._noise import (
     Generated,
     Law,
     Protected,
-    Seeded,
     Shown,
     Source,
     as_integers,
@@ -30,6 +29,6 @@ from privest.mechanism.source._noise import paid as paid
 from privest.mechanism.source._noise import shape_of as shape_of
 
 __all__ = [
-    "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "Protected", "Seeded",
+    "LARGEST", "Added", "Clip", "Generated", "Kept", "Law", "Protected",
     "Shown", "Source", "as_integers", "as_protected", "as_source", "require_room", "seeded",
 ]  # fmt: skip

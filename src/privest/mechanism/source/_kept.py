@@ -21,12 +21,10 @@ from privest.lattice import Coin
 from privest.mechanism.source._noise import (
     Clip,
     Law,
-    Numbers,
     Protected,
     Shown,
     Source,
     clip_fact,
-    exact_bytes,
     in_doubles,
     law_fact,
     numbers,
@@ -48,8 +46,7 @@ class Kept(Source):
     `source` (protected if None) gives the noise of the first run. `facts` (texts and numbers, such
     as level=4.0) are public, written down, and compared one by one. A tag, HMAC-SHA256 under a
     random key in the file `path`.key, refuses a changed file. Nothing in the two files is made of
-    the measurements of a real release, which are never compared; a simulation has a tag of its
-    measurements, and refuses others.
+    the measurements, which are never compared.
     """
 
     def __init__(
@@ -98,7 +95,7 @@ class Kept(Source):
                 return self._new(shown, how, made)
             except FileExistsError:  # another process was quicker
                 self.resent: bool = True
-        released = self._read(numbers(shown), made)
+        released = self._read(shape_of(numbers(shown)), made)
         logging.getLogger("privest").warning(
             "privest: the release in %s is used again: nothing new is shown.", self.path
         )
@@ -118,47 +115,32 @@ class Kept(Source):
                     atomic_file(self.key_path, permissions=OWNER_ONLY, first=True) as key,
                 ):
                     key.write(secrets.token_bytes(KEY_BYTES))
-            tagged: list[bytes] = []
-
-            def remembered() -> Numbers:
-                found = numbers(shown)
-                tagged.append(self._measurements_tag(found))
-                return found
-
-            how["shape"] = how["shape"] if callable(shown) else None
-            released = self.source.add_noise(
-                remembered() if how["shape"] is None else remembered, **how
-            )
+            released = self.source.add_noise(shown, **how)
             np.savez(
                 file, format=np.array(KEPT), facts=np.array(self.facts), made=np.array(made),
                 values=released, simulated=np.array(self.simulated),
-                tag=_bytes(self._release_tag(released, made)), readings=_bytes(tagged[0]),
+                tag=_bytes(self._release_tag(released, made)),
+                readings=_bytes(self._tag("readings", b"")),  # was once of a simulation's
             )  # fmt: skip
         return released
 
-    def _read(self, shown: Numbers, made: str) -> Array:
+    def _read(self, shape: tuple[int, ...], made: str) -> Array:
         arrays = read_arrays(self.path, "a kept release")
         if set(arrays) != {"format", "facts", "made", "values", "simulated", "tag", "readings"}:
             raise InvalidInput(f"{self.path} is not a kept release.")
         if str(arrays["format"]) != KEPT or arrays["values"].dtype != np.float64:
             raise InvalidInput(f"{self.path} is not a kept release.")
         simulated, values = state_flag(arrays, "simulated"), np.asarray(arrays["values"])
-        self._require_same(str(arrays["facts"]), values, simulated, shape_of(shown))
+        self._require_same(str(arrays["facts"]), values, simulated, shape)
         if str(arrays["made"]) != made:
             raise InvalidInput(
                 f"the release in {self.path} was made at another level, distribution or range: "
                 f"{arrays['made']}; now it is {made}. {SPENT}"
             )
-        stated = {name: state_array(arrays, name, (32,), "u") for name in ("tag", "readings")}
-        if not hmac.compare_digest(self._release_tag(values, made), stated["tag"].tobytes()):
+        stated = state_array(arrays, "tag", (32,), "u").tobytes()
+        if not hmac.compare_digest(self._release_tag(values, made), stated):
             raise InvalidInput(
                 f"the file {self.path} was changed after the release was made, or its key was."
-            )
-        tag = self._measurements_tag(shown)
-        if simulated and not hmac.compare_digest(tag, stated["readings"].tobytes()):
-            raise InvalidInput(
-                f"the release in {self.path} was made of other measurements or at another level. "
-                f"{SPENT}"
             )
         return values
 
@@ -179,11 +161,8 @@ class Kept(Source):
             )
 
     def _release_tag(self, released: Array, made: str) -> bytes:
-        return self._tag("release", made.encode() + exact_bytes(released))
-
-    def _measurements_tag(self, shown: Numbers) -> bytes:
-        """The tag of the measurements of a simulation; of a real release that of nothing."""
-        return self._tag("readings", exact_bytes(shown) if self.simulated else b"")
+        plain = np.add(released, 0.0, dtype="<f8", order="C")  # −0 is 0
+        return self._tag("release", made.encode() + plain.tobytes())
 
     def _tag(self, what: str, content: bytes) -> bytes:
         if not self.key_path.is_file():

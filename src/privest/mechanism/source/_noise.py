@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, get_args
@@ -13,11 +11,11 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 
 from privest import lattice
-from privest.arrays import AnyArray, Array, as_choice, as_generator, fingerprint_of
+from privest.arrays import AnyArray, Array, as_choice, as_count, as_generator, fingerprint_of
 from privest.errors import InvalidInput
 from privest.files import require_disk
 from privest.lattice import GRID, Coin, Exactly
-from privest.reading import counted, read_fields, read_text
+from privest.reading import counted, read_fields
 
 # Of the noise that is added; or a coin, which takes the place of the value.
 Added = Literal["gaussian", "laplace"]
@@ -38,11 +36,9 @@ class Source(ABC):
     simulated  an ordinary random generator, for experiments; no protection.
     grid       what is released are multiples of it; 0 for a continuous release.
     resent     whether the last release was one of before, sent again as it was.
-    bound      whether the noise depends on the numbers shown, as that of a seed does.
     """
 
     simulated: bool
-    bound: bool = False
     grid: float = 0.0
     resent: bool = False
 
@@ -121,13 +117,6 @@ def as_integers(whole: Array) -> AnyArray:
     return whole.astype(np.int64) if np.isfinite(whole).all() else whole
 
 
-def exact_bytes(shown: Numbers) -> bytes:
-    """The numbers to the last bit; −0 is 0."""
-    if isinstance(shown, Exactly):
-        return exact_bytes(shown.high) + exact_bytes(np.asarray(shown.low))
-    return np.add(shown, 0.0, dtype="<f8", order="C").tobytes()
-
-
 # --- protected noise: exact, discrete, from the entropy of the operating system. It has no seed ---
 
 
@@ -175,8 +164,11 @@ class Protected(Source):
         return bits
 
     def _integers(self, count: int, law: Law) -> AnyArray:
-        draw = lattice.gaussian_integers if law == "gaussian" else lattice.laplace_integers
-        return draw(count)
+        draws: dict[Law, Callable[[int], AnyArray]] = {
+            "gaussian": lattice.gaussian_integers,
+            "laplace": lattice.laplace_integers,
+        }
+        return draws[law](count)
 
 
 class Payer(Protocol):
@@ -235,13 +227,18 @@ def require_room(shown: Array, width: Array | float = 1.0) -> None:
         )
 
 
-class Simulated(Source):
-    """Continuous noise: shown + e in doubles.
+class Generated(Source):
+    """Continuous noise of a simulation generator: shown + e in doubles.
 
-    Raises InvalidInput where the noise would be lost in rounding.
+    The noise follows from the generator, the shape and the order of the draws, and never from a
+    number that was computed: its last bit differs between processors. Raises InvalidInput where the
+    noise would be lost in rounding.
     """
 
     simulated = True
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.rng: np.random.Generator = as_generator(rng)
 
     def add_noise(
         self,
@@ -257,35 +254,16 @@ class Simulated(Source):
         law_fact(law)
         plain = in_doubles(shown, clip)
         if isinstance(law, Coin):
-            return self._bits(plain, self._uniform(plain, at, sizes), law)
+            q = float(law.wrong)
+            chance = np.where(plain >= law.middle, 1.0 - q, q)
+            bits = self.rng.random(plain.shape) < chance
+            return np.where(np.isnan(plain), np.nan, bits)
         require_room(plain)
-        return plain + self._noise(plain, at, sizes, law)
-
-    @staticmethod
-    def _bits(y: Array, uniform: Array, coin: Coin) -> Array:
-        q = float(coin.wrong)
-        chance = np.where(y >= coin.middle, 1.0 - q, q)
-        return np.where(np.isnan(y), np.nan, uniform < chance)
-
-    @abstractmethod
-    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array: ...
-
-    @abstractmethod
-    def _uniform(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array: ...
-
-
-class Generated(Simulated):
-    """Noise of a simulation generator, in the order in which it is asked for."""
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.rng: np.random.Generator = as_generator(rng)
-
-    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array:
-        draw = self.rng.standard_normal if law == "gaussian" else self.rng.laplace
-        return draw(size=shown.shape)
-
-    def _uniform(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
-        return self.rng.random(shown.shape)
+        draws: dict[Law, Callable[..., Array]] = {
+            "gaussian": self.rng.standard_normal,
+            "laplace": self.rng.laplace,
+        }
+        return plain + draws[law](size=plain.shape)
 
     @property
     def kind(self) -> str:
@@ -297,58 +275,6 @@ class Generated(Simulated):
     def restore(self, state: Mapping[str, Any]) -> None:
         _require_like(state, self.rng.bit_generator.state)
         self.rng.bit_generator.state = state
-
-
-class Seeded(Simulated):
-    """Simulated noise that is a function of a seed and of what is released, and of nothing else.
-
-        e = √(−2 ln u) cos 2πv ,   u, v = SHAKE-256(seed, facts, place, the exact numbers shown)
-
-    Any other measurement, level, place or fact means other noise: the same noise on two releases
-    would reveal the measurements. The steps of a stream are bound one by one, in whatever blocks
-    they come.
-    """
-
-    bound = True
-
-    def __init__(self, seed: int, *facts: object) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise InvalidInput("a seed is a whole number ≥ 0.")
-        self._key = hashlib.sha256(json.dumps([int(seed), *facts]).encode()).digest()
-
-    def _noise(self, shown: Array, at: int, sizes: Sequence[int] | None, law: Law) -> Array:
-        u, v = self._uniforms(shown, at, sizes)
-        noise: Array = np.sqrt(-2.0 * np.log(u)) * np.cos(2.0 * np.pi * v)
-        if law == "laplace":
-            noise = np.where(v < 0.5, np.log(u), -np.log(u))
-        return noise.reshape(shown.shape)
-
-    def _uniform(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
-        return np.asarray(self._uniforms(shown, at, sizes)[0].reshape(shown.shape))
-
-    def _uniforms(self, shown: Array, at: int, sizes: Sequence[int] | None) -> Array:
-        exact = exact_bytes(shown)
-        if sizes is None:
-            drawn = self._words(f"{at} {shown.shape}", exact)
-        else:
-            ends = list(itertools.accumulate(sizes, initial=0))
-            drawn = b"".join(
-                self._words(f"{at + k} {(size,)}", exact[8 * ends[k] : 8 * ends[k + 1]])
-                for k, size in enumerate(sizes)
-            )
-        return np.asarray((np.frombuffer(drawn, dtype="<u8").reshape(-1, 2).T + 0.5) * 2.0**-64)
-
-    def _words(self, place: str, numbers: bytes) -> bytes:
-        return hashlib.shake_256(self._key + place.encode() + numbers).digest(2 * len(numbers))
-
-    def state(self) -> dict[str, Any]:
-        return {"key": self._key.hex()}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        key = read_fields(state, {"key": read_text}, "the state of a seed")["key"]
-        if not re.fullmatch("[0-9a-f]{64}", key):
-            raise InvalidInput("the key of a seed must be 64 hexadecimal digits.")
-        self._key = bytes.fromhex(key)
 
 
 # What numpy believes: beyond these it reads memory that is not the generator's.
@@ -380,20 +306,21 @@ def _as_given(given: object, name: str) -> object:
 
 
 def seeded(
-    seed: int | np.random.Generator | np.random.RandomState | None, *facts: object
+    seed: int | np.random.Generator | np.random.RandomState | None, *facts: str | int | None
 ) -> Source:
-    """A simulated source: fresh for None, else bound to the release (`Seeded`).
+    """A simulated source: fresh for None, else with the noise of a seed and these facts.
 
-    `facts` (texts and numbers) tell apart releases that would show the same numbers: the name of a
-    column, the number of an agent. A generator gives a seed: copies of it would repeat their noise.
+    `facts` tell releases of one seed apart: the name of a column, the number of an agent, a level
+    to six digits. Each is the same on every processor. Two simulations with one seed and the same
+    facts have the same noise, whatever the measurements.
     """
-    if seed is None:
-        return Generated(np.random.default_rng())
     if isinstance(seed, np.random.RandomState):
         seed = np.random.Generator(seed._bit_generator)
-    if isinstance(seed, np.random.Generator):
-        seed = int(seed.integers(2**63))
-    return Seeded(seed, *facts)
+    if seed is None or isinstance(seed, np.random.Generator):
+        return Generated(np.random.default_rng(seed))
+    number = as_count(seed, "a seed", least=0)
+    digest = hashlib.sha256(json.dumps([number, *facts]).encode()).digest()
+    return Generated(np.random.default_rng(int.from_bytes(digest, "big")))
 
 
 def as_source(given: Source | np.random.Generator) -> Source:

@@ -32,13 +32,15 @@ NO_DENSITY = 1e-150
 # Mass that may lie beyond the last octaves before the cdf is not inverted.
 TAIL_TOLERANCE = 1e-12
 # Octaves towards a special point, and to infinity (1e60: x⁴ is still finite).
-CHAIN_IN, CHAIN_OUT = 60, 200
+CHAIN_IN = 60
+CHAIN_OUT = 200
 # Closer to a point p than this part of |p| differences of the log-density have no digits.
 FINEST = 4096 * EPS
 # e^-800 is below the smallest double: where the log-density has fallen by that, there is no mass.
 UNDERFLOW = 800.0
 # A change of the density over nothing: more than rounding at the peak, and where it is.
-JUMP, JUMP_PART = 1e-10, 1e-6
+JUMP = 1e-10
+JUMP_PART = 1e-6
 # E l'' = −I where density and score are continuous; off by more than this part: they are not.
 KINK = 1e-4
 # Distance from a special point beyond which sums overflow.
@@ -66,7 +68,8 @@ class NumericalDensity:
         normalise: bool = False,
     ) -> None:
         self._logdensity = logdensity
-        self._score, self._curvature = score, curvature
+        self._score = score
+        self._curvature = curvature
         self.support = support
         ends = (end for end in support if math.isfinite(end))
         self._hard = tuple(sorted({*breaks, *ends}))
@@ -171,7 +174,9 @@ class NumericalDensity:
 
     def _filled(self, cells: Cells) -> Cells:
         """The cells, and flat ones between the innermost octaves and their special point."""
-        left, right, level = [cells.left], [cells.right], [cells.values]
+        left = [cells.left]
+        right = [cells.right]
+        level = [cells.values]
         for chain, beyond in zip(self._chains, self._integral.beyond):
             if chain.distances[-1] < chain.distances[0]:
                 end = chain.anchor + chain.side * float(chain.distances[-1])
@@ -272,7 +277,8 @@ class NumericalDensity:
         clear = self._gap(x, self._hard)
         if (clear == 0).any():
             near = np.where(clear == 0, 1e-2 * self.width, 0.0)
-            left, right = self.curvature(x - near), self.curvature(x + near)
+            left = self.curvature(x - near)
+            right = self.curvature(x + near)
             return (left[0] + right[0]) / 2, (left[1] + right[1]) / 2
         step = np.minimum(clear, np.maximum(self._gap(x, self.special_points), self.width)) / 2
         with np.errstate(all="ignore"):
@@ -299,19 +305,24 @@ class NumericalDensity:
 
         In cells that halving did not resolve, and between cells. A cusp that is no break counts.
         """
-        cells, known = self.mass.cells, np.array(self.special_points)
-        values, wide = cells.values, cells.right - cells.left
-        highest, reach = values.max(axis=1), np.maximum(np.abs(cells.left), np.abs(cells.right))
+        cells = self.mass.cells
+        known = np.array(self.special_points)
+        values = cells.values
+        wide = cells.right - cells.left
+        highest = values.max(axis=1)
+        reach = np.maximum(np.abs(cells.left), np.abs(cells.right))
         noise = 2 * EPS * reach * np.ptp(values, axis=1)  # x is rounded
         rough = np.abs(legendre_series(values)[-4:]).max(axis=0)
         # Times the width: it is 0 between breaks that are a subnormal number apart.
         rough = rough * wide > (JUMP + JUMP_PART * highest) * wide + noise
         # Between two cells, and over a special point.
-        before, after = cells.right[:-1], cells.left[1:]
+        before = cells.right[:-1]
+        after = cells.left[1:]
         over = np.searchsorted(known, after, "right") > np.searchsorted(known, before, "left")
         near = np.where(over, 0.0, 1e-9 * np.minimum(wide[1:], wide[:-1]))
         seen = over | (near > 2 * EPS * np.abs(after))
-        a, b = self.relative(before - near), self.relative(after + near)
+        a = self.relative(before - near)
+        b = self.relative(after + near)
         slope = 4 * (after - before + 2 * near) / self.width
         step = seen & (np.abs(b - a) > JUMP + (JUMP_PART + slope) * np.maximum(a, b))
         found = np.append((cells.left + cells.right)[rough] / 2, ((before + after) / 2)[step])
@@ -380,7 +391,8 @@ class CdfTable:
         """F(x), scaled so that the cells hold all the mass."""
         flat = np.ravel(x)
         i = np.maximum(np.searchsorted(self.left, flat, side="right") - 1, 0)
-        left, right = self.left[i], self.right[i]
+        left = self.left[i]
+        right = self.right[i]
         # Between cells (and outside them all) F is flat: t stays at an end of its interval.
         t = np.clip(2 * (flat - left) / (right - left) - 1, -1, 1)
         part = np.polynomial.legendre.legval(t, self.integral[:, i], tensor=False)
@@ -397,8 +409,10 @@ class CdfTable:
 
         target = u * self.before[-1]
         i = np.searchsorted(self.before[1:-1], target, side="right")
-        left, half = self.left[i], (self.right[i] - self.left[i]) / 2
-        goal, whole = (target - self.before[i]) / half, (self.before[i + 1] - self.before[i]) / half
+        left = self.left[i]
+        half = (self.right[i] - self.left[i]) / 2
+        goal = (target - self.before[i]) / half
+        whole = (self.before[i + 1] - self.before[i]) / half
 
         def excess(t: Array, cell: Array, goal: Array) -> Array:
             series = self.integral[:, cell.astype(np.intp)]

@@ -11,7 +11,8 @@ from privest.arrays import EPS, Array
 HALVINGS = 2100  # from the largest number to the smallest
 
 # Steps h, h/2, …, h/2^(LEVELS−1), each row extrapolated at most COLUMNS times (errors h², h⁴, …).
-LEVELS, COLUMNS = 16, 4
+LEVELS = 16
+COLUMNS = 4
 
 Function = Callable[[Array], Array]
 
@@ -26,8 +27,10 @@ def first_derivative(
     ε(|g| + unit).
     """
     h = step * 2.0 ** -np.arange(LEVELS).reshape((-1,) + (1,) * x.ndim)
-    above, below = x + h, x - h
-    up, down = function(above), function(below)
+    above = x + h
+    below = x - h
+    up = function(above)
+    down = function(below)
     # The step really taken, rounded like x ± h.
     rows = (up - down) / (above - below)
     # Rounding of g, and of its argument (g' times half a unit in the last place of x).
@@ -38,9 +41,13 @@ def first_derivative(
 def second_derivative(function: Function, x: Array, step: Array) -> tuple[Array, Array]:
     """g''(x) and an error bound, from (g(x+h) − 2g(x) + g(x−h))/h² in the same way."""
     h = step * 2.0 ** -np.arange(LEVELS).reshape((-1,) + (1,) * x.ndim)
-    above, below = x + h, x - h
-    up, middle, down = function(above), function(x), function(below)
-    right, left = above - x, x - below
+    above = x + h
+    below = x - h
+    up = function(above)
+    middle = function(x)
+    down = function(below)
+    right = above - x
+    left = x - below
     rows = 2 * ((up - middle) / right - (middle - down) / left) / (right + left)
     noise = 2 * EPS * (2 + np.abs(up) + 2 * np.abs(middle) + np.abs(down)) / h**2
     # x ± h are rounded: unequal steps leave a part g'·(right − left)/h² that is not in g''.
@@ -57,7 +64,8 @@ def one_sided_derivative(
     """
     h = side * step * 4.0 ** -np.arange(LEVELS - 4).reshape((-1,) + (1,) * x.ndim)
     there = x + h
-    away, here = function(there), function(x)
+    away = function(there)
+    here = function(x)
     rows = (away - here) / (there - x)
     noise = EPS * (1 + np.abs(away) + np.abs(here) + np.abs(x * rows)) / np.abs(h)
     return _best(rows, noise)
@@ -66,7 +74,8 @@ def one_sided_derivative(
 def _best(rows: Array, noise: Array) -> tuple[Array, Array]:
     best = rows[-1]
     least = np.full(best.shape, np.inf)
-    previous, previous_noise = rows, noise
+    previous = rows
+    previous_noise = noise
     for column in range(1, COLUMNS + 1):
         gain = 4.0**column - 1
         current = previous[1:] + (previous[1:] - previous[:-1]) / gain
@@ -78,8 +87,10 @@ def _best(rows: Array, noise: Array) -> tuple[Array, Array]:
         candidate = np.take_along_axis(error, choice, axis=0)[0]
         value = np.take_along_axis(current, choice, axis=0)[0]
         better = candidate < least
-        best, least = np.where(better, value, best), np.where(better, candidate, least)
-        previous, previous_noise = current, current_noise
+        best = np.where(better, value, best)
+        least = np.where(better, candidate, least)
+        previous = current
+        previous_noise = current_noise
     return best, least
 
 
@@ -89,8 +100,10 @@ def _contradiction(rows: Array, noise: Array) -> Array:
     Large steps over a point where g is not smooth can agree on a wrong value; small steps then
     disagree.
     """
-    high, low = rows + 4 * noise, rows - 4 * noise
-    high, low = np.where(np.isnan(high), np.inf, high), np.where(np.isnan(low), -np.inf, low)
+    high = rows + 4 * noise
+    low = rows - 4 * noise
+    high = np.where(np.isnan(high), np.inf, high)
+    low = np.where(np.isnan(low), -np.inf, low)
     least_high = np.minimum.accumulate(high[::-1], axis=0)[::-1]
     most_low = np.maximum.accumulate(low[::-1], axis=0)[::-1]
     result = np.zeros(rows.shape)
@@ -118,10 +131,13 @@ def find_jumps(
     resolution = 8 * EPS * np.maximum(np.abs(a), np.abs(b))
     final = np.maximum(width, resolution)
     large = b - a >= zoom * final
-    a, b, final = a[large], b[large], final[large]
+    a = a[large]
+    b = b[large]
+    final = final[large]
     if a.size == 0:
         return ()
-    at_a, at_b = function(a), function(b)
+    at_a = function(a)
+    at_b = function(b)
     first = np.full(a.shape, np.nan)
     active = np.ones(a.shape, dtype=bool)
     for _ in range(HALVINGS):

@@ -24,17 +24,21 @@ from privest.noise.distribution import Distribution
 from privest.noise.numerics.density import NumericalDensity
 from privest.noise.quadrature import gauss, on_panels
 
-DEGREE, POINTS = 8, 16
+DEGREE = 8
+POINTS = 16
 # The elements cover the densities above this part of the peak.
 LEAST_DENSITY = 1e-60
 # Between its parts the density may fall to this part of the peak.
 GAP_DENSITY = 1e-250
 # Highest coefficients below this part of ψ, where the density is above RESOLVED of its peak.
-TOP, RESOLVED = 1e-10, 1e-25
+TOP = 1e-10
+RESOLVED = 1e-25
 # Elements that cost more than this part of the minimum are halved, wherever they are.
 PART = 1e-17
-ROUNDS, MOST = 60, 40_000
-MOST_FALL, SMALLEST = 20.0, 1e-300
+ROUNDS = 60
+MOST = 40_000
+MOST_FALL = 20.0
+SMALLEST = 1e-300
 HALVINGS = 100  # of an element: more than a double has digits
 ROUNDING = 2e-12  # of E ψ'; seen up to 1.3e-12 against closed forms
 
@@ -96,9 +100,11 @@ def _first_edges(density: NumericalDensity, weight: float) -> Array:
     edges = np.concatenate([edges[:-1][apart], edges[-1:]])
     for _ in range(HALVINGS):
         height = np.log(np.maximum(density.relative(_inside(edges)), SMALLEST))
-        top, low = height.max(axis=1), height.min(axis=1)
+        top = height.max(axis=1)
+        low = height.min(axis=1)
         live = np.flatnonzero(top > math.log(LEAST_DENSITY))
-        first, last = live[0], live[-1]
+        first = live[0]
+        last = live[-1]
         steep = (top - low)[first : last + 1] > MOST_FALL
         edges = edges[first : last + 2]
         if not steep.any():
@@ -157,13 +163,15 @@ def _solve(density: NumericalDensity, weight: float, edges: Array) -> tuple[Mini
     size = count * DEGREE + 1
     band = np.zeros((DEGREE + 1, size))
     local = mass + weight * stiff
-    right = np.zeros(size)
+    means, right = np.zeros((2, size))  # E φ and E φ'
     first = np.arange(count) * DEGREE
+    local_means = (f * half[:, None]) @ shape
     for i in range(DEGREE + 1):
+        np.add.at(means, first + i, local_means[:, i])
         np.add.at(right, first + i, pull[:, i])
         for j in range(i + 1):  # lower band storage: entry (i, j) at [i − j, j]
             np.add.at(band[i - j], first + j, local[:, i, j])
-    values = _banded_solve(band, right)
+    values = _banded_solve(band, right, means)
     nodal = values[first[:, None] + np.arange(DEGREE + 1)]
     square = float(np.einsum("ei,eij,ej->", nodal, mass, nodal))
     slope_square = float(np.einsum("ei,eij,ej->", nodal, stiff, nodal))
@@ -173,19 +181,32 @@ def _solve(density: NumericalDensity, weight: float, edges: Array) -> tuple[Mini
     return found, _unresolved(found, weight, to_modes, mass, stiff)
 
 
-def _banded_solve(band: Array, right: Array) -> Array:
-    """The solution after scaling the diagonal to one: rows of 1e-60 and of 1 are alike."""
-    scale, size = 1 / np.sqrt(band[0]), band.shape[1]
+def _banded_solve(band: Array, right: Array, means: Array) -> Array:
+    """The solution after scaling the diagonal to one: rows of 1e-60 and of 1 are alike.
+
+    A large λ leaves little but slopes, which do not see a constant: the matrix is singular but for
+    rounding. Then ψ = χ + c with χ = 0 at the heaviest node, and φ = 1 gives c = −E χ / E 1.
+    """
+    scale = 1 / np.sqrt(band[0])
+    size = band.shape[1]
     lower = np.zeros(band.shape)
     for k in range(len(band)):
         lower[k, : size - k] = band[k, : size - k] * scale[k:] * scale[: size - k]
     try:
         solved = scipy.linalg.solveh_banded(lower, right * scale, lower=True, check_finite=False)
-    except np.linalg.LinAlgError:  # a large λ leaves little but the stiffness of slopes
-        upper = [np.append(np.zeros(k), lower[k, : size - k]) for k in range(DEGREE, 0, -1)]
-        both = np.vstack([*upper, lower])
-        solved = scipy.linalg.solve_banded((DEGREE, DEGREE), both, right * scale)
-    return np.asarray(solved * scale)
+        return np.asarray(solved * scale)
+    except np.linalg.LinAlgError:
+        heaviest = int(band[0].argmax())
+    for k in range(min(len(band), heaviest + 1)):
+        lower[k, heaviest - k] = 0.0
+    lower[:, heaviest] = np.eye(len(band))[0]
+    columns = np.column_stack([right, means]) * scale[:, None]
+    columns[heaviest] = 0.0
+    solved = scipy.linalg.solveh_banded(lower, columns, lower=True, check_finite=False)
+    free, tied = solved.T * scale
+    # c adds −E χ E φ / E 1 to every equation: a matrix of rank one (Sherman and Morrison).
+    mean = means @ free / (means.sum() - means @ tied)
+    return np.asarray(free + mean * tied - mean)
 
 
 def _unresolved(
