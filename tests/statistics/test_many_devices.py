@@ -7,7 +7,7 @@ import tempfile
 
 import pytest
 from benchmarks.collector_simulation import Simulation, checked, plan, run
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from privest.collect import open_store
@@ -16,6 +16,17 @@ SHARE = st.floats(0.0, 0.6)
 
 
 @settings(max_examples=25, deadline=None)
+@example(
+    devices=1,
+    each=1,
+    collectors=1,
+    lost_requests=0.0,
+    lost_answers=0.0,
+    dying=0.296875,
+    crashes=3,
+    most=3,
+    seed=0,
+)  # every device dies: a store without a report
 @given(
     devices=st.integers(1, 60), each=st.integers(1, 3), collectors=st.integers(1, 3),
     lost_requests=SHARE, lost_answers=SHARE, dying=st.floats(0.0, 0.3), crashes=st.integers(0, 6),

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import privest as pv
-from app_client import Client, errors, words
-from privest.app.tables import Table
 from privest.errors import InvalidInput
 from workflow_command import called
 from workflow_tables import write
@@ -98,24 +96,3 @@ def test_the_terminal_shows_three_columns_or_the_stated_one(table, tmp_path):
     assert refused.returncode == 2
     assert "the expected share of yes: state it" in " ".join(refused.stderr.split())
     assert called(*asked, "--epsilon", 10, *share, "--want", "age=0.1").returncode == 0
-
-
-@pytest.mark.parametrize("form", ["aggregate", "rows"])
-def test_the_app_shows_three_columns_and_looks_for_no_epsilon(table, form, tmp_path):
-    client = Client(tmp_path)
-    path = write(table, tmp_path / "people.csv")
-    work = client.desk.begin()
-    work.table, work.plan = Table("people.csv", path), planned(table, form=form)
-    page = words(client.get(f"/work/{work.id}/privacy"))
-    for said in ("if 50% yes", "if 10% yes", "if 2% yes", "Error of age, 95%, if 2% yes"):
-        assert said in page
-    epsilon = work.plan.privacy.epsilon
-    answer = client.post(f"/work/{work.id}/privacy", {"then": "need", "need": "0.2", "of": "1"})
-    assert answer.status_code == 422
-    assert "needs the expected share of yes: state it" in words(answer)
-    assert work.plan.privacy.epsilon == epsilon
-    work.plan = planned(table, {"ill": SHARE}, form=form)
-    page = words(client.get(f"/work/{work.id}/privacy"))
-    assert "if 2% yes" not in page
-    assert errors(client.get(f"/work/{work.id}/privacy")) == {}
-    client.close()
