@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
@@ -58,9 +59,16 @@ class ReadOnly:
     __slots__ = ()
 
     def __post_init__(self) -> None:
-        for name, field in self.__dataclass_fields__.items():  # type: ignore[attr-defined]
-            if field.init and isinstance(value := getattr(self, name), np.ndarray):
+        for name in _parameters(type(self)):  # type: ignore[arg-type]
+            value = getattr(self, name)
+            if isinstance(value, np.ndarray) and value.flags.writeable:
                 object.__setattr__(self, name, read_only(value))
+
+
+@cache
+def _parameters(kind: type) -> tuple[str, ...]:
+    """The fields that are given to a dataclass; looked up once, since steps of a filter are many."""
+    return tuple(field.name for field in fields(kind) if field.init)
 
 
 class Record(ReadOnly):
