@@ -257,17 +257,53 @@ class Budget:
 
 
 class Account:
-    """What was revealed of a subject: the sum of costs at every index, exact.
+    """What a ledger says of a subject: its budget, and the sum of the costs at every index, exact.
 
-    segments  (first, end, sum of the costs) in order, without gaps between; beyond: nothing.
+    peak    the largest sum at any index; `trace`: information over all indices, None: not bounded.
+    floor   indices below are retired: entries were lost, nothing is drawn there again.
+    top     one beyond the highest index that has a cost.
+    seq     the last entry that was taken in.
     """
 
-    def __init__(self, neighbours: Mapping[str, Any]) -> None:
+    def __init__(self, subject: str, neighbours: Mapping[str, Any]) -> None:
+        self.subject = subject
         self.neighbours = canonical(dict(neighbours))
+        self.budget: Budget | None = None
         self.firsts: list[int] = []
-        self.segments: list[tuple[int, int, Cost]] = []
-        self.trace: Fraction | None = Fraction(0)
+        self.segments: list[tuple[int, int, Cost]] = []  # (first, end, sum) where something was
         self.peak = NOTHING
+        self.trace: Fraction | None = Fraction(0)
+        self.floor = 0
+        self.top = 0
+        self.seq = 0
+
+    def take(self, seq: int, body: Mapping[str, Any]) -> None:
+        """An entry of the subject, the next in order."""
+        self.seq = seq
+        if "budget" in body:
+            self.budget = Budget.read(body["budget"])
+        if body["kind"] == "retired":
+            self.floor = max(self.floor, body["stop"])
+            limit = self.budget.limits.get("trace") if self.budget else None
+            if limit is not None and self.trace is not None:
+                self.trace = max(self.trace, limit)  # entries were lost: they may have used it up
+        if body.get("cost") is not None:
+            neighbours = body.get("neighbours", ONE_VALUE)
+            self._add(Cost.read(body["cost"]), neighbours, body["start"], body["stop"])
+
+    def require(self, cost: Cost, neighbours: Mapping[str, Any], start: int, stop: int) -> None:
+        """Raise BudgetExceeded unless the budget allows a cost on start ≤ index < stop."""
+        if start < self.floor:
+            raise BudgetExceeded(
+                f"{self.subject!r}: entries of this ledger were lost, and indices below "
+                f"{self.floor} are retired: what was revealed of them is not known. Received "
+                f"index {start}."
+            )
+        assert self.budget is not None
+        trace = cost.trace(stop - start)
+        total = None if trace is None or self.trace is None else self.trace + trace
+        for _, _, amount in self.charged(cost, neighbours, start, stop):
+            self.budget.require(amount, total, self.subject)
 
     def charged(
         self, cost: Cost, neighbours: Mapping[str, Any], start: int, stop: int
@@ -287,7 +323,7 @@ class Account:
                 first = high
         return _merged(sums)
 
-    def add(self, cost: Cost, neighbours: Mapping[str, Any], start: int, stop: int) -> None:
+    def _add(self, cost: Cost, neighbours: Mapping[str, Any], start: int, stop: int) -> None:
         sums = self.charged(cost, neighbours, start, stop)
         low, high = self._span(start, stop)
         covered = self.segments[low:high]
@@ -303,13 +339,9 @@ class Account:
         self.firsts[low:high] = [first for first, _, _ in fresh]
         for _, _, total in sums:
             self.peak = larger(self.peak, total)
+        self.top = max(self.top, stop)
         trace = cost.trace(stop - start)
         self.trace = None if trace is None or self.trace is None else self.trace + trace
-
-    def use_up(self, limit: Fraction | None) -> None:
-        """Entries were lost: they may have used all of a limit on the trace."""
-        if limit is not None and self.trace is not None:
-            self.trace = max(self.trace, limit)
 
     def _span(self, start: int, stop: int) -> tuple[int, int]:
         """Numbers of the segments that meet a range."""

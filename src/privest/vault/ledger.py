@@ -21,14 +21,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privest.errors import BudgetExceeded, InvalidInput, LedgerError, PrivestError
+from privest.errors import InvalidInput, LedgerError, PrivestError
 from privest.vault.cost import ONE_VALUE, Account, Budget, Cost
 from privest.vault.mark import (
     BINARY,
@@ -133,55 +132,6 @@ class Entry:
         return members
 
 
-@dataclass(frozen=True)
-class Head:
-    """The last entry of a ledger; noted elsewhere, it shows that a file was rewritten or is old."""
-
-    ledger: str
-    seq: int
-    hash: str
-
-
-@dataclass(frozen=True)
-class Balance:
-    """What was spent of a budget: the largest sum at any index, the information over all indices.
-
-    floor  indices below are retired: entries were lost, nothing is drawn there again.
-    top    one beyond the highest index that has a cost.
-    """
-
-    budget: Budget
-    peak: Cost
-    trace: Fraction | None
-    floor: int
-    top: int
-
-
-@dataclass
-class _Subject:
-    """What a ledger says of a subject up to an entry."""
-
-    seq: int
-    account: Account
-    budget: Budget | None = None
-    floor: int = 0
-    top: int = 0
-
-    def read(self, row: _Row) -> None:
-        body = json.loads(row.body)
-        if "budget" in body:
-            self.budget = Budget.read(body["budget"])
-        if row.kind == "retired":
-            limit = None if self.budget is None else self.budget.limits.get("trace")
-            self.account.use_up(limit)
-            self.floor = max(self.floor, row.stop or 0)
-        if "cost" in body and row.start is not None and row.stop is not None:
-            cost = Cost.read(body["cost"])
-            self.account.add(cost, body.get("neighbours", ONE_VALUE), row.start, row.stop)
-            self.top = max(self.top, row.stop)
-        self.seq = row.seq
-
-
 class Book:
     """A ledger in a file. Every change is one transaction, on disk when it ends.
 
@@ -206,7 +156,7 @@ class Book:
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
         self._seen = _Seen()
-        self._subjects: dict[str, _Subject] = {}
+        self._accounts: dict[str, Account] = {}
         self._inside = False
         if create and not _exists(self.path):
             _make(self.path, self.folder, busy)
@@ -262,7 +212,7 @@ class Book:
                 connection.execute("COMMIT")
             except BaseException:
                 self._seen = before
-                self._subjects.clear()
+                self._accounts.clear()
                 with contextlib.suppress(sqlite3.Error):
                     connection.execute("ROLLBACK")
                 raise
@@ -349,10 +299,10 @@ class Book:
         return ""
 
     @property
-    def head(self) -> Head:
-        """Number and hash of the last entry; note it elsewhere."""
+    def head(self) -> Entry:
+        """The last entry; its number and hash, noted elsewhere, show an old or rewritten file."""
         with self.reading():
-            return Head(self.id, self._seen.seq, self._seen.hash.hex())
+            return self._checked(self._row(self._seen.seq))
 
     # --- entries --------------------------------------------------------------------------------
 
@@ -367,42 +317,35 @@ class Book:
             raise self._damaged(f"entry {row.seq} is not the one that was written")
         return Entry(row.seq, row.hash.hex(), row.body)
 
-    def entries(self, subject: str | None = None) -> list[Entry]:
-        """The entries of a subject, or all, in their order."""
-        clause = "ORDER BY seq" if subject is None else "WHERE subject = ? ORDER BY seq"
-        values = () if subject is None else (subject,)
+    def entries(self, subject: str | None = None, *, tag: str | None = None) -> list[Entry]:
+        """The entries, in their order: all, or those of a subject, or those with a tag."""
+        if tag is not None:
+            return self._find("WHERE seq IN (SELECT seq FROM tag WHERE tag = ?) ORDER BY seq", tag)
+        if subject is not None:
+            return self._find("WHERE subject = ? ORDER BY seq", subject)
+        return self._find("ORDER BY seq")
+
+    def _find(self, clause: str, *values: object) -> list[Entry]:
         with self.reading():
-            return [Entry(row.seq, row.hash.hex(), row.body) for row in self._rows(clause, *values)]
+            return [self._checked(row) for row in self._rows(clause, *values)]
 
     def look_up(self, subject: str, line: str, start: int, stop: int | None = None) -> Entry | None:
         """The first entry of a line that covers an index of start ≤ index < stop."""
-        end = start + 1 if stop is None else stop
         clause = "WHERE subject = ? AND line = ? AND stop > ? ORDER BY stop LIMIT 1"
-        with self.reading():
-            row = next(self._rows(clause, subject, line, start), None)
-            if row is None or row.start is None or row.start >= end:
-                return None
-            return self._checked(row)
+        meets = self._find(clause, subject, line, start)
+        end = start + 1 if stop is None else stop
+        return meets[0] if meets and meets[0].body["start"] < end else None
 
     def completed_by(self, seq: int, kind: str = "release") -> Entry | None:
-        """The entry that completes another one, out of its reserve."""
-        with self.reading():
-            row = next(self._rows("WHERE kind = ? AND of = ?", kind, seq), None)
-            return None if row is None else self._checked(row)
-
-    def tagged(self, tag: str) -> list[Entry]:
-        """The entries with a tag."""
-        clause = "WHERE seq IN (SELECT seq FROM tag WHERE tag = ?) ORDER BY seq"
-        with self.reading():
-            return [self._checked(row) for row in self._rows(clause, tag)]
+        """The entry that completes (or forgets) another one: there is one at most."""
+        return next(iter(self._find("WHERE kind = ? AND of = ?", kind, seq)), None)
 
     def next_index(self, subject: str, line: str) -> int:
         """The first index of a line that was not released and is not retired."""
         clause = "WHERE subject = ? AND line = ? ORDER BY stop DESC LIMIT 1"
         with self.reading():
-            row = next(self._rows(clause, subject, line), None)
-            top = 0 if row is None else row.stop or 0
-            return max(top, self._subject(subject).floor)
+            stops = [row.stop or 0 for row in self._rows(clause, subject, line)]
+            return max([*stops, self._account(subject).floor])
 
     def append(
         self,
@@ -474,32 +417,25 @@ class Book:
         """The released integers of an entry: an array of rows, a list of sums."""
         with self.reading():
             layout = self._layout(seq)
-            return unpacked(self._data(seq, layout), layout)
+            return unpacked(self.data(seq), layout)
 
-    def missing(self, seq: int) -> NDArray[np.bool_] | None:
-        """Where an upgraded entry released nothing; None if everywhere something."""
-        with self.reading():
-            layout = self._layout(seq)
-            if not layout.get("missing"):
-                return None
-            bits = np.frombuffer(self._data(seq, layout), np.uint8, offset=8 * layout["count"])
-            return np.unpackbits(bits, count=layout["count"]).astype(bool)
+    def data(self, seq: int) -> bytes:
+        """The bytes of the numbers of an entry."""
+        with self.reading() as connection:
+            digest = self._layout(seq)["sha256"]
+            query = "SELECT data FROM numbers WHERE seq = ? ORDER BY part"
+            data = b"".join(bytes(piece) for (piece,) in connection.execute(query, (seq,)))
+            if hashlib.sha256(data).hexdigest() == digest:
+                return data
+            if self.completed_by(seq, "forgotten"):
+                raise InvalidInput(f"the numbers of entry {seq} were forgotten.")
+            raise self._damaged(f"the numbers of entry {seq} are not those that were written")
 
     def _layout(self, seq: int) -> dict[str, Any]:
         layout = self._checked(self._row(seq)).body.get("numbers")
         if not isinstance(layout, dict):
             raise InvalidInput(f"entry {seq} has no numbers.")
         return layout
-
-    def _data(self, seq: int, layout: Mapping[str, Any]) -> bytes:
-        assert self._connection is not None
-        query = "SELECT data FROM numbers WHERE seq = ? ORDER BY part"
-        data = b"".join(bytes(piece) for (piece,) in self._connection.execute(query, (seq,)))
-        if hashlib.sha256(data).hexdigest() != layout["sha256"]:
-            if not data and next(self._rows("WHERE kind = 'forgotten' AND of = ?", seq), None):
-                raise InvalidInput(f"the numbers of entry {seq} were forgotten.")
-            raise self._damaged(f"the numbers of entry {seq} are not those that were written")
-        return data
 
     # --- accounts -------------------------------------------------------------------------------
 
@@ -511,28 +447,27 @@ class Book:
     def budget(self, subject: str) -> Budget | None:
         """The budget that holds now; None where there is no account."""
         with self.reading():
-            return self._subject(subject).budget
+            return self._account(subject).budget
 
     def set_budget(self, subject: str, budget: Budget, *, change: bool = False) -> None:
         """Open an account, within `writing`; or `change` its budget: what was spent stays spent."""
-        present = self._subject(subject).budget
+        present = self._account(subject).budget
         if present is None or change:
             kind = "account" if present is None else "budget"
             self.append({"kind": kind, "subject": subject, "budget": budget.text()})
         elif present.text() != budget.text():
             raise InvalidInput(
-                f"{subject!r} has an account with another budget. What was spent stays spent: "
-                "change the budget explicitly, which is recorded."
+                f"{subject!r} has an account with another budget: change it explicitly, which is "
+                "recorded. What was spent stays spent."
             )
 
-    def spent(self, subject: str) -> Balance:
+    def spent(self, subject: str) -> Account:
         """What was spent of the budget of a subject."""
         with self.reading():
-            known = self._subject(subject)
-            if known.budget is None:
-                raise self._no_account(subject)
-            account = known.account
-            return Balance(known.budget, account.peak, account.trace, known.floor, known.top)
+            account = self._account(subject)
+            if account.budget is None:
+                raise InvalidInput(f"{subject!r} has no account: open it with a budget first.")
+            return account
 
     def require_budget(
         self,
@@ -544,50 +479,32 @@ class Book:
     ) -> None:
         """Raise BudgetExceeded unless the account allows a cost on start ≤ index < stop."""
         with self.reading():
-            known = self._subject(subject)
-            if known.budget is None:
-                raise self._no_account(subject)
-            if start < known.floor:
-                raise BudgetExceeded(
-                    f"{subject!r}: entries of this ledger were lost, and indices below "
-                    f"{known.floor} are retired: what was revealed of them is not known. "
-                    f"Received index {start}."
-                )
-            rounded = Cost.read(cost.text())  # as it will be charged
-            trace = rounded.trace(stop - start)
-            before = known.account.trace
-            total = None if trace is None or before is None else before + trace
-            for _, _, amount in known.account.charged(rounded, neighbours, start, stop):
-                known.budget.require(amount, total, subject)
+            self.spent(subject).require(Cost.read(cost.text()), neighbours, start, stop)
 
     def _require_within(self, members: Mapping[str, Any]) -> None:
         cost = Cost.read(members["cost"])
         if members.get("of") is not None and cost.is_nothing:
             return  # paid by the entry that it completes
-        neighbours = members.get("neighbours", ONE_VALUE)
         if members.get("subject") is None or members.get("start") is None:
             raise InvalidInput("a cost is of a subject and a range of indices.")
-        self.require_budget(members["subject"], cost, members["start"], members["stop"], neighbours)
+        neighbours = members.get("neighbours", ONE_VALUE)
+        account = self.spent(members["subject"])
+        account.require(cost, neighbours, members["start"], members["stop"])
 
-    def _subject(self, subject: str) -> _Subject:
+    def _account(self, subject: str) -> Account:
+        """The account of a subject, up to the last entry that was read."""
         clause = "WHERE subject = ? AND kind IN ('account', 'budget') ORDER BY seq DESC LIMIT 1"
-        stated = next(self._rows(clause, subject), None)
         neighbours: Mapping[str, Any] = ONE_VALUE
-        if stated is not None:
-            neighbours = Budget.read(json.loads(stated.body)["budget"]).neighbours
-        known = self._subjects.get(subject)
+        for row in self._rows(clause, subject):
+            neighbours = Budget.read(json.loads(row.body)["budget"]).neighbours
+        account = self._accounts.get(subject)
         # Sums of μ², ρ and ε are of one kind of neighbours: for another they are added up anew.
-        if known is None or known.account.neighbours != canonical(dict(neighbours)):
-            known = _Subject(0, Account(neighbours))
-            self._subjects[subject] = known
-        for row in self._rows("WHERE subject = ? AND seq > ? ORDER BY seq", subject, known.seq):
-            known.read(row)
-        return known
-
-    def _no_account(self, subject: str) -> InvalidInput:
-        return InvalidInput(
-            f"{subject!r} has no account in {self.path}: open it with a budget first."
-        )
+        if account is None or account.neighbours != canonical(dict(neighbours)):
+            account = Account(subject, neighbours)
+            self._accounts[subject] = account
+        for row in self._rows("WHERE subject = ? AND seq > ? ORDER BY seq", subject, account.seq):
+            account.take(row.seq, json.loads(row.body))
+        return account
 
     # --- signatures -----------------------------------------------------------------------------
 
@@ -698,7 +615,7 @@ class Book:
                     f"are not stated, {unstated[0]!r} among them (-1: nothing was released)."
                 )
             for subject, index in highest.items():
-                self.retire(subject, max(index + 1, self._subject(subject).top))
+                self.retire(subject, max(index + 1, self._account(subject).top))
             stated = [[subject, index] for subject, index in highest.items()]
             body = {"kind": "adopted", "instance": secrets.token_hex(16), "highest": stated}
             entry = self.append(body)
@@ -707,7 +624,7 @@ class Book:
 
     def retire(self, subject: str, stop: int) -> None:
         """Nothing is drawn below an index any more, within a transaction: entries were lost."""
-        if stop > self._subject(subject).floor:
+        if stop > self._account(subject).floor:
             self.append({"kind": "retired", "subject": subject, "start": 0, "stop": stop})
 
     def _whole_mark(self) -> Mark | None:
@@ -742,11 +659,8 @@ class Book:
         with self._guard, _complaints(self.path):
             self._connected().execute("VACUUM")
 
-    def check(self, head: Head | None = None) -> Head:
-        """Check pages, chain, index, numbers, tags, keys and mark; LedgerError names an error.
-
-        head  noted earlier: it must be part of this history.
-        """
+    def check(self) -> Entry:
+        """Check pages, chain, index, numbers, tags, keys and mark; LedgerError names an error."""
         mark = self.mark.read()
         with self.reading() as connection:
             if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
@@ -762,14 +676,6 @@ class Book:
             if set(connection.execute("SELECT tag, seq FROM tag")) != tags:
                 raise self._damaged("the table of tags is not that of its entries")
             self._require_newest(mark)
-            if head is not None and (head.ledger, self._row(head.seq).hash.hex()) != (
-                self.id,
-                head.hash,
-            ):
-                raise LedgerError(
-                    f"entry {head.seq} of {self.path} is not the one that was noted: the ledger "
-                    "was rewritten, or is another one."
-                )
             return self.head
 
     def _check_row(self, row: _Row, previous: bytes) -> set[tuple[str, int]]:
@@ -781,9 +687,8 @@ class Book:
             key = self._key(body["key"]["number"])
             if hashlib.sha256(key).hexdigest() != body["key"]["sha256"]:
                 raise ValueError("its key is another one")
-        forgotten = next(self._rows("WHERE kind = 'forgotten' AND of = ?", row.seq), None)
-        if "numbers" in body and forgotten is None:
-            self.numbers(row.seq)
+        if "numbers" in body and not self.completed_by(row.seq, "forgotten"):
+            self.data(row.seq)
         return {(tag, row.seq) for tag in body["tags"]}
 
     def _damaged(self, what: str) -> LedgerError:
