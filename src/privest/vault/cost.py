@@ -85,6 +85,7 @@ class Cost:
     amounts     information I, μ² ("mu2"), ρ, ε; a unit that is absent is not bounded.
     runs        levels of information along the range, (level, number of indices), where they
                 differ; `information` is then the largest.
+    total       information summed over the range, where it is not that of the levels.
     neighbours  the two tables that μ², ρ and ε tell apart.
     more        members that a later version wrote; kept.
 
@@ -93,6 +94,7 @@ class Cost:
 
     amounts: Mapping[str, Fraction]
     runs: tuple[tuple[Fraction, int], ...] = ()
+    total: Fraction | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -114,6 +116,8 @@ class Cost:
         members |= {unit: decimal_up(amount) for unit, amount in self.amounts.items()}
         if self.runs:
             members["runs"] = [[decimal_up(level), count] for level, count in self.runs]
+        if self.total is not None:
+            members["total"] = decimal_up(self.total)
         return members
 
     @classmethod
@@ -123,13 +127,15 @@ class Cost:
             (cost_number(level, "a level"), _count(count))
             for level, count in member.get("runs", ())
         )
-        more = {name: value for name, value in member.items() if name not in (*UNITS, "runs")}
-        return cls(amounts, runs, more)
+        total = cost_number(member["total"], "total") if "total" in member else None
+        ours = (*UNITS, "runs", "total")
+        more = {name: value for name, value in member.items() if name not in ours}
+        return cls(amounts, runs, total, more)
 
     def of_other_neighbours(self) -> Cost:
         """The cost where the two tables differ in another way: of μ², ρ, ε nothing is known."""
         known = {u: amount for u, amount in self.amounts.items() if u not in PER_NEIGHBOURS}
-        return Cost(known, self.runs)
+        return Cost(known, self.runs, self.total)
 
     def pieces(self, start: int, stop: int) -> list[tuple[int, int, Cost]]:
         """(first, end, cost of each index) along a range."""
@@ -150,6 +156,8 @@ class Cost:
 
     def trace(self, count: int) -> Fraction | None:
         """The information summed over the indices; None: not bounded."""
+        if self.total is not None:
+            return self.total
         if self.runs:
             return sum((level * length for level, length in self.runs), Fraction(0))
         level = self.amounts.get("information")

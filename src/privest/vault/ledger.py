@@ -232,7 +232,7 @@ class Book:
             self._connection = None
             self._process = os.getpid()
         if self._connection is None:
-            self._connection = _connect(self.path, self.busy)
+            self._connection = connect(self.path, self.busy)
         return self._connection
 
     def close(self) -> None:
@@ -368,27 +368,16 @@ class Book:
         data = None
         if numbers is not None:
             data, members["numbers"] = packed(numbers)
-        members |= {"salt": secrets.token_hex(16), "time": int(time.time())}
         return self._insert(members, data)
 
     def _insert(self, members: dict[str, Any], data: bytes | None) -> Entry:
         if self._connection is None or not self._connection.in_transaction:
             raise LedgerError("entries are written within `writing`.")
-        seq = self._seen.seq + 1
-        body = canonical({"needs": []} | members | {"seq": seq})
-        digest = hashlib.sha256(self._seen.hash + body).digest()
-        places = [members.get(name) for name in ("subject", "line", "start", "stop", "of")]
-        insert = f"INSERT INTO entry ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        self._connection.execute(insert, (seq, body, digest, members["kind"], *places))
-        parts = () if data is None else range(0, max(len(data), 1), PART)
-        for part, at in enumerate(parts):
-            piece = (data or b"")[at : at + PART]
-            self._connection.execute("INSERT INTO numbers VALUES (?, ?, ?)", (seq, part, piece))
-        for tag in members.get("tags", []):
-            self._connection.execute("INSERT INTO tag VALUES (?, ?)", (tag, seq))
+        members = members | {"salt": secrets.token_hex(16), "time": int(time.time())}
+        row = insert(self._connection, self._seen.seq + 1, self._seen.hash, members, data)
         instance = members.get("instance", self._seen.instance)
-        self._seen = self._seen._replace(seq=seq, hash=digest, instance=instance)
-        return Entry(seq, digest.hex(), body)
+        self._seen = self._seen._replace(seq=row.seq, hash=row.hash, instance=instance)
+        return Entry(row.seq, row.hash.hex(), row.body)
 
     def _require_free(self, members: Mapping[str, Any]) -> None:
         """Names in one spelling, and a range that nothing was released of on this line."""
@@ -514,11 +503,12 @@ class Book:
             number = self._seen.key
             return number, hmac.new(self._key(number), data, "sha256").hexdigest()
 
-    def require_signature(self, data: bytes, number: int, signature: str) -> None:
-        """Raise InvalidInput unless a signature of bytes is by a key of this ledger."""
+    def require_signature(self, data: bytes, number: int | None, signature: str) -> None:
+        """Raise InvalidInput unless a signature of bytes is by a key (None: any) of this ledger."""
         with self.reading():
-            if type(number) is int and 1 <= number <= self._seen.key:
-                expected = hmac.new(self._key(number), data, "sha256").hexdigest()
+            numbers = range(1, self._seen.key + 1)
+            for k in (k for k in numbers if number in (None, k)):
+                expected = hmac.new(self._key(k), data, "sha256").hexdigest()
                 if hmac.compare_digest(expected.encode(), signature.encode()):
                     return
         raise InvalidInput(
@@ -750,7 +740,7 @@ def unpacked(data: bytes, layout: Mapping[str, Any]) -> Integers | list[int]:
 _INHERITED: list[object] = []
 
 
-def _connect(path: Path, busy: float) -> sqlite3.Connection:
+def connect(path: Path, busy: float) -> sqlite3.Connection:
     """A connection that loses nothing: refused unless it says so itself."""
     connection = sqlite3.connect(
         path.as_uri() + "?mode=rw",
@@ -827,51 +817,56 @@ def _make(path: Path, folder: Path, busy: float) -> None:
     with _complaints(path):
         os.makedirs(path.parent, exist_ok=True)
         try:
-            row = begin(
-                part, busy, {}, secrets.token_hex(16), [bytes.fromhex(secrets.token_hex(32))]
-            )
-            body = json.loads(row.body)
-            mark = mark_of(part, body["ledger"], body["instance"], 1, row.hash.hex(), path=path)
-            MarkFile(folder, body["ledger"]).begin(mark)
+            name = secrets.token_hex(16)
+            created: dict[str, Any] = {"ledger": name, "instance": secrets.token_hex(16), "time": int(time.time())}
+            row = begin(part, busy, created, bytes.fromhex(secrets.token_hex(32)))
+            digest = row.hash.hex()
+            mark = mark_of(part, name, created["instance"], row.seq, digest, path=path)
+            MarkFile(folder, name).begin(mark)
             _move_new(part, path)
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(part)
 
 
-def begin(path: Path, busy: float, more: Mapping[str, Any], name: str, keys: list[bytes]) -> _Row:
-    """A new file with its schema and first entry, which has no name that anybody knows."""
+def begin(path: Path, busy: float, created: dict[str, Any], key: bytes) -> _Row:
+    """A new file with its schema and first entry, under a name that nobody uses."""
     _new_file(path)
-    digest = hashlib.sha256(keys[0]).hexdigest()
-    members = {
-        "kind": "created",
-        "seq": 1,
-        "ledger": name,
-        "instance": secrets.token_hex(16),
-        "key": {"number": 1, "sha256": digest},
-        "needs": [],
-        "salt": secrets.token_hex(16),
-        "tags": [],
-        "time": int(time.time()),
-    }
-    body = canonical(members | dict(more))
-    chained = hashlib.sha256(FIRST + body).digest()
-    row = _Row(1, body, chained, "created", None, None, None, None, None)
-    connection = _connect(path, busy)
-    try:
+    members = {"kind": "created", "tags": [], "salt": secrets.token_hex(16)} | created
+    members["key"] = {"number": 1, "sha256": hashlib.sha256(key).hexdigest()}
+    with contextlib.closing(connect(path, busy)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         for sql in SCHEMA:
             connection.execute(sql)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
-        meta = {"id": name.encode(), "min_writer": b"2.0"}
-        meta |= {f"key.{number}": key for number, key in enumerate(keys, start=1)}
+        meta = {"id": created["ledger"].encode(), "min_writer": b"2.0", "key.1": key}
         connection.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
-        places = ", ".join("?" * len(row))
-        connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({places})", row)
+        row = insert(connection, 1, FIRST, members, None)
         connection.execute("COMMIT")
-    finally:
-        connection.close()
+    return row
+
+
+def insert(
+    connection: sqlite3.Connection,
+    seq: int,
+    previous: bytes,
+    members: Mapping[str, Any],
+    data: bytes | None,
+) -> _Row:
+    """Write an entry after the one with hash `previous`, its numbers and its tags."""
+    body = canonical({"needs": []} | dict(members) | {"seq": seq})
+    digest = hashlib.sha256(previous + body).digest()
+    places = [members.get(name) for name in ("subject", "line", "start", "stop", "of")]
+    row = _Row(seq, body, digest, members["kind"], *places)
+    marks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({marks})", row)
+    parts = () if data is None else range(0, max(len(data), 1), PART)
+    for part, at in enumerate(parts):
+        piece = (data or b"")[at : at + PART]
+        connection.execute("INSERT INTO numbers VALUES (?, ?, ?)", (seq, part, piece))
+    for tag in members["tags"]:
+        connection.execute("INSERT INTO tag VALUES (?, ?)", (tag, seq))
     return row
 
 
