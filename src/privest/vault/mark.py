@@ -188,11 +188,11 @@ def read_file(path: Path, most: int) -> bytes:
         os.close(descriptor)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """A file of its owner that is there whole or not at all, and on disk when it returns."""
+def write_whole(path: Path, data: bytes, permissions: int = OWNER_ONLY) -> None:
+    """A file that is there whole or not at all, and on disk when it returns."""
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, OWNER_ONLY)
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, permissions)
         try:
             _write_all(descriptor, data)
             sync(descriptor)
