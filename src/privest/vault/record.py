@@ -75,7 +75,10 @@ def parse(data: bytes) -> Any:  # noqa: ANN401 - what JSON holds
     """The value of JSON bytes. Repeated names, floats, NaN, deep nesting are refused."""
     if len(data) > LARGEST_FILE:
         raise InvalidInput(f"the file has more than {LARGEST_FILE >> 20} MiB.")
-    _require_shallow(data)  # before the parser, which recurses
+    if data.count(b"[") + data.count(b"{") > DEEPEST:
+        _require_shallow(data)  # before the parser, which recurses
+    if b"\\u" in data:
+        _require_whole_letters(data)
     try:
         return json.loads(
             data.decode("utf-8"),
@@ -100,13 +103,19 @@ def _require_shallow(data: bytes) -> None:
             raise InvalidInput(f"the file has more than {DEEPEST} lists within lists.")
 
 
+def _require_whole_letters(data: bytes) -> None:
+    """Refuse half a letter, which JSON can spell and UTF-8 cannot."""
+    try:
+        value = json.loads(data)
+    except ValueError:
+        return  # no JSON: the parser says so
+    _encoded(json.dumps(value, ensure_ascii=False))
+
+
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) != len(pairs):
         raise InvalidInput("a record has two members of one name.")
-    for text in (*members, *members.values()):
-        if isinstance(text, str):
-            _encoded(text)  # "\ud800" is half a letter
     return members
 
 
