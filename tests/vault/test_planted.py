@@ -133,10 +133,10 @@ def nearer(middles, range):
     return np.maximum(1, true_farthest(middles, range) // 2)
 
 
-def finer_ignored(weights, *, finer=0, persons=None):
+def finer_ignored(weights, *, finer=None, persons=None):
     map = true_rows(weights, finer=finer, persons=persons)
     plain = true_rows(weights, persons=persons)
-    map.facts = plain.facts
+    vars(map)["facts"] = plain.facts
     return map
 
 

@@ -187,7 +187,7 @@ def _write(
         connection.execute("BEGIN IMMEDIATE")
         for row in rows[1:]:
             data = None if row.numbers is None else _old_numbers(old, row)
-            last = insert(connection, row.seq, last.hash, _new_members(row), data)
+            last = insert(connection, row.seq, bytes.fromhex(last.hash), _new_members(row), data)
         upgraded = {
             "kind": "upgraded",
             "instance": instance,
@@ -196,10 +196,10 @@ def _write(
             "tags": [],
             "time": int(time.time()),
         }
-        last = insert(connection, len(rows) + 1, last.hash, upgraded, None)
+        last = insert(connection, len(rows) + 1, bytes.fromhex(last.hash), upgraded, None)
         connection.execute("COMMIT")
     sync_folder(part.parent)
-    return mark_of(part, name, instance, last.seq, last.hash.hex(), path=place)
+    return mark_of(part, name, instance, last.seq, last.hash, path=place)
 
 
 def _new_members(row: OldRow) -> dict[str, Any]:

@@ -321,7 +321,8 @@ def _pair_within_reserve(book: Book, request: _Request) -> Cost:
             f"these squares do not go with the sums of entry {after}: they are of other values, "
             "another range, or other weights."
         )
-    if book.completed_by(after) is not None:
+    completed = book.completed_by(after)
+    if completed is not None and completed.body.get("line") != request.line:
         raise InvalidInput(f"the reserve of entry {after} is used up: it is used once.")
     law = law_of(body["law"])
     if not isinstance(law, RoundedNormal) or not isinstance(request.law, RoundedNormal):

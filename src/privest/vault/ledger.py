@@ -48,18 +48,20 @@ BUSY = 30.0  # seconds to wait for other writers
 FIRST = bytes(32)  # what the first entry follows
 PART = 1 << 22  # bytes of numbers in one row
 ROWS = ("<i2", "<i4", "<i8")  # types of numbers of rows; those of sums are texts
-COLUMNS = "seq, body, hash, kind, subject, line, start, stop, of"
+INDEX = ("subject", "line", "start", "stop", "of")
+COLUMNS = f"seq, body, hash, kind, {', '.join(INDEX)}"
 KINDS = ("key", "account", "budget", "release", "retired", "adopted", "forgotten")
 Integers = NDArray[np.int64]
 
 _NEVER = "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
-_KEYS = {
+_SAME = {  # rows that INSERT OR REPLACE would delete, past the triggers unless it is told
     "meta": "name = NEW.name",
     "numbers": "seq = NEW.seq AND part = NEW.part",
     "tag": "tag = NEW.tag AND seq = NEW.seq",
     "entry": "(line = NEW.line AND subject = NEW.subject AND start = NEW.start) "
     "OR (kind = NEW.kind AND of = NEW.of)",
 }
+_MAY_GO = {"numbers": "EXISTS (SELECT 1 FROM entry WHERE kind = 'forgotten' AND of = OLD.seq)"}
 SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE entry (seq INTEGER PRIMARY KEY, body BLOB NOT NULL, hash BLOB NOT NULL, "
@@ -74,37 +76,18 @@ SCHEMA = (
     "CREATE UNIQUE INDEX entry_of_once ON entry (kind, of) WHERE of IS NOT NULL",
     "CREATE INDEX entry_along ON entry (subject, line, stop)",
     "CREATE INDEX entry_of ON entry (subject, seq)",
-    *(
-        f"CREATE TRIGGER {table}_update BEFORE UPDATE ON {table} {_NEVER}"
-        for table in ("meta", "entry", "numbers", "tag")
-    ),
-    *(
-        f"CREATE TRIGGER {table}_delete BEFORE DELETE ON {table} {_NEVER}"
-        for table in ("meta", "entry", "tag")
-    ),
-    "CREATE TRIGGER numbers_delete BEFORE DELETE ON numbers WHEN NOT EXISTS "
-    f"(SELECT 1 FROM entry WHERE kind = 'forgotten' AND of = OLD.seq) {_NEVER}",
     "CREATE TRIGGER entry_next BEFORE INSERT ON entry WHEN NEW.seq <> "
     f"(SELECT coalesce(max(seq), 0) + 1 FROM entry) {_NEVER}",
-    # INSERT OR REPLACE deletes without the triggers, unless its connection asks for them.
     *(
-        f"CREATE TRIGGER {table}_replace BEFORE INSERT ON {table} WHEN EXISTS "
-        f"(SELECT 1 FROM {table} WHERE {same}) {_NEVER}"
-        for table, same in _KEYS.items()
+        f"CREATE TRIGGER {table}_{name} BEFORE {verb} ON {table} WHEN {when} {_NEVER}"
+        for table, same in _SAME.items()
+        for name, verb, when in (
+            ("update", "UPDATE", "1"),
+            ("delete", "DELETE", f"NOT {_MAY_GO.get(table, '0')}"),
+            ("replace", "INSERT", f"EXISTS (SELECT 1 FROM {table} WHERE {same})"),
+        )
     ),
 )
-
-
-class _Row(NamedTuple):
-    seq: int
-    body: bytes
-    hash: bytes
-    kind: str
-    subject: str | None
-    line: str | None
-    start: int | None
-    stop: int | None
-    of: int | None
 
 
 class _Seen(NamedTuple):
@@ -127,7 +110,7 @@ class Entry:
 
     @property
     def body(self) -> dict[str, Any]:
-        members: dict[str, Any] = parse(self.text)
+        members: dict[str, Any] = json.loads(self.text)
         return members
 
 
@@ -162,7 +145,7 @@ class Book:
         _require_private(self.path)
         with self.reading() as connection:
             self.id = _meta(connection, "id").decode()
-            if Entry(1, "", self._row(1).body).body.get("ledger") != self.id:
+            if self._row(1).body.get("ledger") != self.id:
                 raise self._damaged("its first entry is of another ledger")
         self.mark = MarkFile(self.folder, self.id)
 
@@ -252,37 +235,40 @@ class Book:
 
     # --- the chain ------------------------------------------------------------------------------
 
-    def _rows(self, clause: str, *values: object) -> Iterator[_Row]:
+    def _rows(self, clause: str, *values: object) -> Iterator[Entry]:
+        """Entries whose columns are those of their bodies."""
         assert self._connection is not None
-        rows = self._connection.execute(f"SELECT {COLUMNS} FROM entry {clause}", values)
-        return map(_Row._make, rows)
+        query = f"SELECT {COLUMNS} FROM entry {clause}"
+        for seq, body, digest, *columns in self._connection.execute(query, values):
+            good = type(body) is bytes and type(digest) is bytes  # SQLite keeps texts too
+            if not good or not _is_indexed(body, [seq, *columns]):
+                raise self._damaged(f"entry {seq} is not as it was written")
+            yield Entry(seq, digest.hex(), body)
 
-    def _row(self, seq: int) -> _Row:
-        row = next(self._rows("WHERE seq = ?", seq), None)
-        if row is None:
-            raise LedgerError(f"the ledger {self.path} has no entry {seq}.")
-        return row
+    def _row(self, seq: int) -> Entry:
+        for entry in self._rows("WHERE seq = ?", seq):
+            return entry
+        raise LedgerError(f"the ledger {self.path} has no entry {seq}.")
 
     def _read_on(self) -> None:
         """Check the chain from where it was last read to its end."""
         seen = self._seen
-        if seen.seq:
-            last = next(self._rows("WHERE seq = ?", seen.seq), None)
-            if last is None or last.hash != seen.hash:
-                raise self._damaged(f"entry {seen.seq} is not what it was a moment ago")
-        else:
+        if not seen.seq:
             seen = seen._replace(trouble=self._newer_writer())
-        for row in self._rows("WHERE seq > ? ORDER BY seq", seen.seq):
-            good = row.seq == seen.seq + 1 and _is_next(row, seen.hash)
-            body = _index_of(row) if good else None
-            if body is None:
+        elif self._row(seen.seq).hash != seen.hash.hex():
+            raise self._damaged(f"entry {seen.seq} is not what it was a moment ago")
+        for entry in self._rows("WHERE seq > ? ORDER BY seq", seen.seq):
+            if entry.seq != seen.seq + 1 or entry.hash != _chained(seen.hash, entry.text).hex():
                 raise self._damaged(f"the chain is broken at entry {seen.seq + 1}")
+            body = entry.body
+            needs = ", ".join(unknown_needs(body))
             seen = _Seen(
-                row.seq,
-                row.hash,
+                entry.seq,
+                bytes.fromhex(entry.hash),
                 body.get("instance", seen.instance),
-                body["key"]["number"] if row.kind in ("created", "key") else seen.key,
-                seen.trouble or _needs_of(row, body),
+                body["key"]["number"] if "key" in body else seen.key,
+                seen.trouble
+                or (needs and f"entry {entry.seq} needs {needs}: use a later privest."),
             )
         if not seen.seq:
             raise self._damaged("it has no entries")
@@ -292,29 +278,23 @@ class Book:
         assert self._connection is not None
         query = "SELECT value FROM meta WHERE name GLOB 'min_writer*'"
         for (value,) in self._connection.execute(query):
-            least = tuple(int(digits) for digits in bytes(value).decode().split("."))
-            if least > WRITER:
-                return f"privest {bytes(value).decode()} or later writes it."
+            major, minor = bytes(value).decode().split(".")
+            if (int(major), int(minor)) > WRITER:
+                return f"privest {major}.{minor} or later writes it."
         return ""
 
     @property
     def head(self) -> Entry:
         """The last entry; its number and hash, noted elsewhere, show an old or rewritten file."""
         with self.reading():
-            return self._checked(self._row(self._seen.seq))
+            return self._row(self._seen.seq)
 
     # --- entries --------------------------------------------------------------------------------
 
     def entry(self, seq: int) -> Entry:
         """An entry, by its number."""
         with self.reading():
-            return self._checked(self._row(seq))
-
-    def _checked(self, row: _Row) -> Entry:
-        previous = self._row(row.seq - 1).hash if row.seq > 1 else FIRST
-        if not _is_next(row, previous) or _index_of(row) is None:
-            raise self._damaged(f"entry {row.seq} is not the one that was written")
-        return Entry(row.seq, row.hash.hex(), row.body)
+            return self._row(seq)
 
     def entries(self, subject: str | None = None, *, tag: str | None = None) -> list[Entry]:
         """The entries, in their order: all, or those of a subject, or those with a tag."""
@@ -326,7 +306,7 @@ class Book:
 
     def _find(self, clause: str, *values: object) -> list[Entry]:
         with self.reading():
-            return [self._checked(row) for row in self._rows(clause, *values)]
+            return list(self._rows(clause, *values))
 
     def look_up(self, subject: str, line: str, start: int, stop: int | None = None) -> Entry | None:
         """The first entry of a line that covers an index of start ≤ index < stop."""
@@ -343,8 +323,9 @@ class Book:
         """The first index of a line that was not released and is not retired."""
         clause = "WHERE subject = ? AND line = ? ORDER BY stop DESC LIMIT 1"
         with self.reading():
-            stops = [row.stop or 0 for row in self._rows(clause, subject, line)]
-            return max([*stops, self._account(subject).floor])
+            stops = [entry.body["stop"] for entry in self._rows(clause, subject, line)]
+            top: int = max([*stops, self._account(subject).floor])
+            return top
 
     def append(
         self,
@@ -373,26 +354,25 @@ class Book:
         if self._connection is None or not self._connection.in_transaction:
             raise LedgerError("entries are written within `writing`.")
         members = members | {"salt": secrets.token_hex(16), "time": int(time.time())}
-        row = insert(self._connection, self._seen.seq + 1, self._seen.hash, members, data)
+        entry = insert(self._connection, self._seen.seq + 1, self._seen.hash, members, data)
         instance = members.get("instance", self._seen.instance)
-        self._seen = self._seen._replace(seq=row.seq, hash=row.hash, instance=instance)
-        return Entry(row.seq, row.hash.hex(), row.body)
+        digest = bytes.fromhex(entry.hash)
+        self._seen = self._seen._replace(seq=entry.seq, hash=digest, instance=instance)
+        return entry
 
     def _require_free(self, members: Mapping[str, Any]) -> None:
         """Names in one spelling, and a range that nothing was released of on this line."""
-        subject = members.get("subject")
-        line = members.get("line")
-        start = members.get("start")
-        stop = members.get("stop")
+        subject, line, start, stop, of = map(members.get, INDEX)
         if subject is not None:
             require_text(subject)
-        whole = type(start) is int and type(stop) is int and 0 <= start < stop
-        if not whole and (start is not None or stop is not None):
+        if start is not None and not (type(start) is type(stop) is int and 0 <= start < stop):
             raise InvalidInput("a range of indices has 0 ≤ start < stop.")
-        if members.get("of") is not None and self._row(members["of"]).subject != subject:
-            raise InvalidInput(f"entry {members['of']} is of another subject.")
-        if line is None or subject is None or start is None or stop is None:
+        if of is not None and self._row(of).body.get("subject") != subject:
+            raise InvalidInput(f"entry {of} is of another subject.")
+        if line is None:
             return
+        if subject is None or start is None or stop is None:
+            raise InvalidInput("a line is of a subject and a range of indices.")
         require_text(line, "a line", empty=True)
         meets = self.look_up(subject, line, start, stop)
         if meets is not None:
@@ -420,7 +400,7 @@ class Book:
             raise self._damaged(f"the numbers of entry {seq} are not those that were written")
 
     def _layout(self, seq: int) -> dict[str, Any]:
-        layout = self._checked(self._row(seq)).body.get("numbers")
+        layout = self._row(seq).body.get("numbers")
         if not isinstance(layout, dict):
             raise InvalidInput(f"entry {seq} has no numbers.")
         return layout
@@ -430,7 +410,8 @@ class Book:
     def subjects(self) -> list[str]:
         """The subjects that have an account."""
         with self.reading():
-            return [str(row.subject) for row in self._rows("WHERE kind = 'account' ORDER BY seq")]
+            opened = self._rows("WHERE kind = 'account' ORDER BY seq")
+            return [entry.body["subject"] for entry in opened]
 
     def budget(self, subject: str) -> Budget | None:
         """The budget that holds now; None where there is no account."""
@@ -483,15 +464,16 @@ class Book:
         """The account of a subject, up to the last entry that was read."""
         clause = "WHERE subject = ? AND kind IN ('account', 'budget') ORDER BY seq DESC LIMIT 1"
         neighbours: Mapping[str, Any] = ONE_VALUE
-        for row in self._rows(clause, subject):
-            neighbours = Budget.read(json.loads(row.body)["budget"]).neighbours
+        for entry in self._rows(clause, subject):
+            neighbours = Budget.read(entry.body["budget"]).neighbours
         account = self._accounts.get(subject)
         # Sums of μ², ρ and ε are of one kind of neighbours: for another they are added up anew.
         if account is None or account.neighbours != canonical(dict(neighbours)):
             account = Account(subject, neighbours)
             self._accounts[subject] = account
-        for row in self._rows("WHERE subject = ? AND seq > ? ORDER BY seq", subject, account.seq):
-            account.take(row.seq, json.loads(row.body))
+        clause = "WHERE subject = ? AND seq > ? ORDER BY seq"
+        for entry in self._rows(clause, subject, account.seq):
+            account.take(entry.seq, entry.body)
         return account
 
     # --- signatures -----------------------------------------------------------------------------
@@ -555,8 +537,7 @@ class Book:
         if mark is None:
             raise LedgerError(
                 f"the ledger {self.path} has no mark in {self.folder}: whether it is the newest "
-                "copy cannot be told. If it is, adopt it; else recover it, stating what was "
-                "released since."
+                "copy cannot be told. If it is, adopt it; else recover it."
             )
         if self._is_behind(mark):
             raise LedgerError(
@@ -572,26 +553,24 @@ class Book:
             )
 
     def _is_behind(self, mark: Mark) -> bool:
-        row = next(self._rows("WHERE seq = ?", mark.sequence), None)
-        return row is None or row.hash.hex() != mark.hash
+        marked = next(self._rows("WHERE seq = ?", mark.sequence), None)
+        return marked is None or marked.hash != mark.hash
 
-    def adopt(self) -> Entry:
+    def adopt(self) -> None:
         """Go on with a file that was moved or restored without loss, or whose mark is gone.
 
         Any other copy is refused from now on.
         """
+        mark = None
+        with contextlib.suppress(LedgerError):  # a damaged mark is as good as none
+            mark = self.mark.read()
         with self._transaction():
-            mark = self._whole_mark()
             if mark is not None and self._is_behind(mark):
-                raise LedgerError(
-                    f"{self.path} is behind: it ends at entry {self._seen.seq}, and entry "
-                    f"{mark.sequence} was written. Recover it, stating what was released since."
-                )
-            entry = self.append({"kind": "adopted", "instance": secrets.token_hex(16)})
+                self._require_newest(mark)
+            entry = self._new_instance({})
         self._begin_mark(entry)
-        return entry
 
-    def recover(self, highest: Mapping[str, int]) -> Entry:
+    def recover(self, highest: Mapping[str, int]) -> None:
         """Go on with an old copy: nothing is drawn again up to `highest[subject]` (−1: nothing).
 
         All accounts are stated. Limits on the trace count as used up.
@@ -600,27 +579,21 @@ class Book:
             unstated = sorted(set(self.subjects()) - set(highest))
             if unstated:
                 raise InvalidInput(
-                    f"recover needs the highest released index of every account; {len(unstated)} "
-                    f"are not stated, {unstated[0]!r} among them (-1: nothing was released)."
+                    "recover needs the highest released index of every account (-1: none was); "
+                    f"{len(unstated)} are not stated, {unstated[0]!r} among them."
                 )
             for subject, index in highest.items():
                 self.retire(subject, max(index + 1, self._account(subject).top))
-            stated = [[subject, index] for subject, index in highest.items()]
-            body = {"kind": "adopted", "instance": secrets.token_hex(16), "highest": stated}
-            entry = self.append(body)
+            entry = self._new_instance({"highest": [list(pair) for pair in highest.items()]})
         self._begin_mark(entry)
-        return entry
 
     def retire(self, subject: str, stop: int) -> None:
         """Nothing is drawn below an index any more, within a transaction: entries were lost."""
         if stop > self._account(subject).floor:
             self.append({"kind": "retired", "subject": subject, "start": 0, "stop": stop})
 
-    def _whole_mark(self) -> Mark | None:
-        try:
-            return self.mark.read()
-        except LedgerError:
-            return None
+    def _new_instance(self, members: Mapping[str, Any]) -> Entry:
+        return self.append({"kind": "adopted", "instance": secrets.token_hex(16), **members})
 
     def _begin_mark(self, entry: Entry) -> None:
         instance = entry.body["instance"]
@@ -640,7 +613,7 @@ class Book:
         """Delete the released integers of an entry from the file; what they cost stays spent."""
         with self.writing():
             self._layout(seq)
-            subject = self._row(seq).subject
+            subject = self._row(seq).body.get("subject")
             self.append({"kind": "forgotten", "subject": subject, "of": seq})
             assert self._connection is not None
             self._connection.execute("DELETE FROM numbers WHERE seq = ?", (seq,))
@@ -654,31 +627,30 @@ class Book:
         with self.reading() as connection:
             if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
                 raise self._damaged("the database is corrupted")
-            previous = FIRST
             tags: set[tuple[str, int]] = set()
-            for row in self._rows("ORDER BY seq"):
+            for entry in self._rows("ORDER BY seq"):
                 try:
-                    tags |= self._check_row(row, previous)
+                    self._check_entry(entry)
+                    tags |= {(tag, entry.seq) for tag in entry.body["tags"]}
                 except (InvalidInput, KeyError, TypeError, ValueError) as error:
-                    raise self._damaged(f"entry {row.seq}: {error}") from None
-                previous = row.hash
+                    raise self._damaged(f"entry {entry.seq}: {error}") from None
             if set(connection.execute("SELECT tag, seq FROM tag")) != tags:
                 raise self._damaged("the table of tags is not that of its entries")
             self._require_newest(mark)
             return self.head
 
-    def _check_row(self, row: _Row, previous: bytes) -> set[tuple[str, int]]:
-        """Raise unless a row is as it was written; its tags."""
-        body = parse(row.body)
-        if not _is_next(row, previous) or _index_of(row) is None or canonical(body) != row.body:
+    def _check_entry(self, entry: Entry) -> None:
+        body = parse(entry.text)
+        previous = self._row(entry.seq - 1).hash if entry.seq > 1 else FIRST.hex()
+        digest = _chained(bytes.fromhex(previous), entry.text).hex()
+        if digest != entry.hash or canonical(body) != entry.text:
             raise ValueError("it is not as it was written")
         if "key" in body:
             key = self._key(body["key"]["number"])
             if hashlib.sha256(key).hexdigest() != body["key"]["sha256"]:
                 raise ValueError("its key is another one")
-        if "numbers" in body and not self.completed_by(row.seq, "forgotten"):
-            self.data(row.seq)
-        return {(tag, row.seq) for tag in body["tags"]}
+        if "numbers" in body and not self.completed_by(entry.seq, "forgotten"):
+            self.data(entry.seq)
 
     def _damaged(self, what: str) -> LedgerError:
         return _damaged(self.path, what)
@@ -687,25 +659,17 @@ class Book:
 # --- rows and numbers -----------------------------------------------------------------------------
 
 
-def _is_next(row: _Row, previous: bytes) -> bool:
-    both = type(row.body) is bytes and type(row.hash) is bytes  # SQLite keeps a text too
-    return both and hashlib.sha256(previous + row.body).digest() == row.hash
+def _chained(previous: bytes, body: bytes) -> bytes:
+    return hashlib.sha256(previous + body).digest()
 
 
-def _index_of(row: _Row) -> dict[str, Any] | None:
-    """The body of a row, if the columns beside it are those of the body."""
+def _is_indexed(text: bytes, columns: list[object]) -> bool:
+    """Whether the columns beside a body are those of the body."""
     try:
-        body = json.loads(row.body)
-        stated = (body["seq"], body["kind"], *map(body.get, _Row._fields[4:]))
-    except (ValueError, KeyError, TypeError):
-        return None
-    members: dict[str, Any] = body
-    return members if stated == (row.seq, *row[3:]) else None
-
-
-def _needs_of(row: _Row, body: Mapping[str, Any]) -> str:
-    needs = unknown_needs(body)
-    return f"entry {row.seq} needs {', '.join(needs)}: use a later privest." if needs else ""
+        body = json.loads(text)
+        return [body["seq"], body["kind"], *map(body.get, INDEX)] == columns
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
 
 
 def packed(numbers: Integers | Sequence[int]) -> tuple[bytes, dict[str, Any]]:
@@ -804,25 +768,21 @@ def _make(path: Path, folder: Path, busy: float) -> None:
         os.makedirs(path.parent, exist_ok=True)
         try:
             name = secrets.token_hex(16)
-            created: dict[str, Any] = {
-                "ledger": name,
-                "instance": secrets.token_hex(16),
-                "time": int(time.time()),
-            }
-            row = begin(part, busy, created, bytes.fromhex(secrets.token_hex(32)))
-            digest = row.hash.hex()
-            mark = mark_of(part, name, created["instance"], row.seq, digest, path=path)
-            MarkFile(folder, name).begin(mark)
+            created = {"ledger": name, "instance": secrets.token_hex(16), "time": int(time.time())}
+            first = begin(part, busy, created, bytes.fromhex(secrets.token_hex(32)))
+            MarkFile(folder, name).begin(
+                mark_of(part, name, first.body["instance"], 1, first.hash, path=path)
+            )
             _move_new(part, path)
         finally:
             with contextlib.suppress(OSError):
                 os.unlink(part)
 
 
-def begin(path: Path, busy: float, created: dict[str, Any], key: bytes) -> _Row:
+def begin(path: Path, busy: float, created: Mapping[str, Any], key: bytes) -> Entry:
     """A new file with its schema and first entry, under a name that nobody uses."""
     _new_file(path)
-    members = {"kind": "created", "tags": [], "salt": secrets.token_hex(16)} | created
+    members = {"kind": "created", "tags": [], "salt": secrets.token_hex(16)} | dict(created)
     members["key"] = {"number": 1, "sha256": hashlib.sha256(key).hexdigest()}
     with contextlib.closing(connect(path, busy)) as connection:
         connection.execute("BEGIN IMMEDIATE")
@@ -830,11 +790,11 @@ def begin(path: Path, busy: float, created: dict[str, Any], key: bytes) -> _Row:
             connection.execute(sql)
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
-        meta = {"id": created["ledger"].encode(), "min_writer": b"2.0", "key.1": key}
+        meta = {"id": str(created["ledger"]).encode(), "min_writer": b"2.0", "key.1": key}
         connection.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
-        row = insert(connection, 1, FIRST, members, None)
+        first = insert(connection, 1, FIRST, members, None)
         connection.execute("COMMIT")
-    return row
+    return first
 
 
 def insert(
@@ -843,21 +803,20 @@ def insert(
     previous: bytes,
     members: Mapping[str, Any],
     data: bytes | None,
-) -> _Row:
+) -> Entry:
     """Write an entry after the one with hash `previous`, its numbers and its tags."""
     body = canonical({"needs": []} | dict(members) | {"seq": seq})
-    digest = hashlib.sha256(previous + body).digest()
-    places = [members.get(name) for name in ("subject", "line", "start", "stop", "of")]
-    row = _Row(seq, body, digest, members["kind"], *places)
-    marks = ", ".join("?" * len(row))
-    connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({marks})", row)
+    digest = _chained(previous, body)
+    row = [seq, body, digest, members["kind"], *map(members.get, INDEX)]
+    blanks = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO entry ({COLUMNS}) VALUES ({blanks})", row)
     parts = () if data is None else range(0, max(len(data), 1), PART)
     for part, at in enumerate(parts):
         piece = (data or b"")[at : at + PART]
         connection.execute("INSERT INTO numbers VALUES (?, ?, ?)", (seq, part, piece))
     for tag in members["tags"]:
         connection.execute("INSERT INTO tag VALUES (?, ?)", (tag, seq))
-    return row
+    return Entry(seq, digest.hex(), body)
 
 
 def _new_file(path: Path) -> None:

@@ -33,6 +33,7 @@ from privest.vault.record import number
 Released: TypeAlias = Integers | list[int]
 
 LARGEST_STEP = 2**52  # of a range: whole numbers that doubles hold, and their sums in 64 bits
+FINER = range(51)  # powers of two of a row's step below that of the range
 EXPONENTS = range(-960, 901)  # of a step: the ends of a range are doubles
 ROOM = 2**61  # of whole numbers in 64 bits, so that noise fits beside them
 LEAST_NOISE = 2**10  # σ or t: the rounding of the noise then adds at most 1e-7 of its variance
@@ -380,7 +381,16 @@ def pure_amounts(epsilon: Fraction) -> dict[str, Fraction]:
 # --- maps -----------------------------------------------------------------------------------------
 
 
-class Rows:
+class _Fixed:
+    """What is set once: the cost of a map is that of the numbers that it shows."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in vars(self):
+            raise AttributeError("a map cannot be changed: make another one.")
+        object.__setattr__(self, name, value)
+
+
+class Rows(_Fixed):
     """w_i·k_i of every value, w_i whole: row-level releases, level columns, devices.
 
     finer    steps of row i are 2^(e − finer_i): rows of a higher level need finer ones.
@@ -393,23 +403,19 @@ class Rows:
         self,
         weights: ArrayLike,
         *,
-        finer: ArrayLike | int = 0,
+        finer: ArrayLike | None = None,
         persons: ArrayLike | None = None,
     ) -> None:
         self.weights = whole_numbers(weights, "the weights of rows", 1)
-        self.finer: int | Integers = 0
-        if not isinstance(finer, int):
-            self.finer = whole_numbers(finer, "the finer steps of rows", 1)
-        elif finer:
-            raise InvalidInput("finer steps are stated for each row: else take a finer range.")
-        if np.min(self.finer) < 0 or np.max(self.finer) > 50:
-            raise InvalidInput("finer steps are 0 to 50 powers of two finer.")
-        self.persons = _persons(persons, len(self.weights))
-        each = [abs(int(w)) for w in self.weights]
-        if not isinstance(self.finer, int):
-            each = [w << int(s) for w, s in zip(each, self.finer, strict=True)]
+        count = len(self.weights)
+        every = np.zeros(count, dtype=np.int64) if finer is None else finer
+        self.finer = whole_numbers(every, "the finer steps of rows", 1)
+        if len(self.finer) != count or not set(np.unique(self.finer)) <= set(FINER):
+            raise InvalidInput(f"every row has steps that are 0 to {FINER[-1]} powers of 2 finer.")
+        self.persons = _persons(persons, count)
+        sizes = zip(self.weights.tolist(), self.finer.tolist(), strict=True)
+        each = [abs(w) << shift for w, shift in sizes]
         squares = _largest_sum([w * w for w in each], self.persons)
-        count = len(each)
         self.facts = Facts("rows", count, count, squares, _largest_sum(each, self.persons))
         self.indices = count
 
@@ -420,7 +426,7 @@ class Rows:
         size = law.scale if isinstance(law, DiscreteLaplace) else max(law.sigma)
         if size >= 2**50:
             raise InvalidInput("the noise of rows is below 2^50: take coarser steps.")
-        largest = max(map(abs, range.ends)) << int(np.max(self.finer))
+        largest = max(map(abs, range.ends)) << int(self.finer.max(initial=0))
         weight = int(np.abs(self.weights).max(initial=0))
         if largest > LARGEST_STEP or weight * largest >= ROOM:
             raise InvalidInput("the range has too many steps for these weights: coarser steps.")
@@ -429,7 +435,7 @@ class Rows:
         return self.weights * k
 
 
-class Sums:
+class Sums(_Fixed):
     """Σ_i W_ij k_i: aggregates, scores, pilots, streams (rows of W for values, columns for steps).
 
     norm2, norm1  public bounds of one unit, checked here; the true largest would reveal features.
@@ -499,7 +505,7 @@ def lagged(weights: ArrayLike, present: ArrayLike, past: int = 0) -> Sums:
     )
 
 
-class Squares:
+class Squares(_Fixed):
     """Σ_i Q_ij (k_i − m_i)² after sums: what is paid for is the worst pair of both.
 
     middles  m_i, public: predictions from the released sums, or the middle of the range.
@@ -566,7 +572,7 @@ def _largest_move(
     return float(np.max(moves))
 
 
-class PersonSquares:
+class PersonSquares(_Fixed):
     """Σ_P v_P v_Pᵀ, the entries on and above the diagonal, v_P = Σ_{i of P} Q_i (k_i − m_i).
 
     ‖v_P‖ ≤ r for every table, r = max_P Σ_i ‖Q_i‖·(most of |k_i − m_i|), so one person moves the
@@ -624,7 +630,7 @@ class PersonSquares:
         return Cost({"information": information, "mu2": mu2, "rho": mu2 / 2})
 
 
-class Levels:
+class Levels(_Fixed):
     """Level ⌊(k − low)(L − 1)/N + U⌋ of L, of every value: L = 2 is one random bit.
 
     L − 1 divides N, so that the levels lie on the grid. `persons`: number of each row's person.
