@@ -248,7 +248,7 @@ class Vfs(apsw.VFS):
         self.disk_of = disk_of
         super().__init__(name, "")
 
-    def xOpen(self, name, flags):  # noqa: N802
+    def xOpen(self, name, flags):
         disk = self.disk_of()
         disk.call(grows=bool(flags[0] & apsw.SQLITE_OPEN_CREATE))
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
@@ -262,7 +262,7 @@ class Vfs(apsw.VFS):
         flags[1] = flags[0]
         return OpenFile(disk, file, new_journal=journal)
 
-    def xDelete(self, name, sync):  # noqa: N802
+    def xDelete(self, name, sync):
         disk = self.disk_of()
         disk.call()
         if disk.names.pop(name, None) is None:
@@ -272,10 +272,10 @@ class Vfs(apsw.VFS):
             disk.call()
             disk.force_names()
 
-    def xAccess(self, name, flags):  # noqa: N802
+    def xAccess(self, name, flags):
         return name in self.disk_of().names
 
-    def xFullPathname(self, name):  # noqa: N802
+    def xFullPathname(self, name):
         return name
 
 
@@ -284,33 +284,33 @@ class OpenFile:
         self.disk, self.file, self.process = disk, file, disk.process
         self.new_journal = new_journal
 
-    def xRead(self, count, at):  # noqa: N802
+    def xRead(self, count, at):
         if self.process.dead:
             raise apsw.IOError
         return self.file.seen[at : at + count]
 
-    def xWrite(self, data, at):  # noqa: N802
+    def xWrite(self, data, at):
         self._call(grows=True)
         self.file.write(at, bytes(data))
 
-    def xTruncate(self, size):  # noqa: N802
+    def xTruncate(self, size):
         self._call()
         self.file.write(size, None)
 
-    def xSync(self, flags):  # noqa: N802
+    def xSync(self, flags):
         self._call()
         self.file.force()
         if self.new_journal:
             self.disk.force_names()
             self.new_journal = False
 
-    def xFileSize(self):  # noqa: N802
+    def xFileSize(self):
         return len(self.file.seen)
 
-    def xClose(self):  # noqa: N802
+    def xClose(self):
         self._holders().pop(self, None)
 
-    def xLock(self, level):  # noqa: N802
+    def xLock(self, level):
         self._call()  # another process may come before the lock
         holders = self._holders()
         others = max((held for file, held in holders.items() if file is not self), default=0)
@@ -319,21 +319,21 @@ class OpenFile:
             raise apsw.BusyError
         holders[self] = level
 
-    def xUnlock(self, level):  # noqa: N802
+    def xUnlock(self, level):
         self._holders().pop(self, None)
         if level:
             self._holders()[self] = level
 
-    def xCheckReservedLock(self):  # noqa: N802
+    def xCheckReservedLock(self):
         return any(held >= RESERVED for held in self._holders().values())
 
-    def xFileControl(self, op, pointer):  # noqa: N802
+    def xFileControl(self, op, pointer):
         return False
 
-    def xSectorSize(self):  # noqa: N802
+    def xSectorSize(self):
         return SECTOR
 
-    def xDeviceCharacteristics(self):  # noqa: N802
+    def xDeviceCharacteristics(self):
         return apsw.SQLITE_IOCAP_POWERSAFE_OVERWRITE  # as SQLite says of Unix
 
     def _holders(self):

@@ -16,7 +16,6 @@ from pathlib import PosixPath
 from types import SimpleNamespace
 
 import pytest
-from simulated_disk import Disk, Killed, OpenFile, Os, Process, Vfs, sqlite_on
 
 from privest.errors import LedgerError, PrivestError
 from privest.vault import door, ledger, mark, noise
@@ -25,6 +24,7 @@ from privest.vault.door import leave, publish, seal
 from privest.vault.ledger import Book
 from privest.vault.maps import Range, RoundedNormal, Rows, cost_of
 from privest.vault.private import sealed
+from simulated_disk import Disk, Killed, OpenFile, Os, Process, Vfs, sqlite_on
 
 LEDGER, MARKS, DOCUMENTS = "/sim/ledger.db", "/sim/marks", "/sim/documents"
 LINES, PEOPLE = ("a", "b", "c"), 3
@@ -193,7 +193,7 @@ def step(choice):
     elif what < 0.78:
         lose_power(choice.random())
     elif what < 0.83:
-        STATE.saved = (disk.file(LEDGER).seen, frozenset(STATE.revealed))
+        STATE.saved = disk.file(LEDGER).seen
     elif what < 0.90:
         put_back(choice.random() < 0.5)
     elif what < 0.93:
@@ -249,16 +249,15 @@ def put_back(same_file):
     if STATE.saved is None:
         return
     disk = STATE.disk
-    content, known = STATE.saved
     present = disk.file(LEDGER).seen
     for name in [name for name in disk.names if name.startswith(f"{LEDGER}-")]:
         disk.names.pop(name)
     file = disk.file(LEDGER) if same_file else disk.create(LEDGER)
-    file.seen = content
+    file.seen = STATE.saved
     file.force()
     disk.renamed()
     disk.force_names()
-    STATE.is_newest = STATE.is_newest and present == content
+    STATE.is_newest = STATE.is_newest and present == STATE.saved
 
 
 def consider():
@@ -387,7 +386,9 @@ def released_before_is_seen_before_the_lock_only(monkeypatch):
 
     monkeypatch.setattr(door, "_released_before", once)
     monkeypatch.setattr(Book, "_require_free", lambda book, members: None)
-    schema = [sql for sql in ledger.SCHEMA if "entry_once" not in sql and "entry_replace" not in sql]
+    schema = [
+        sql for sql in ledger.SCHEMA if "entry_once" not in sql and "entry_replace" not in sql
+    ]
     monkeypatch.setattr(ledger, "SCHEMA", tuple(schema))
 
 

@@ -167,13 +167,13 @@ _WITH_INSTANCE = ("created", "adopted")
 
 
 def _is_named(part: Path, mark: Mark) -> bool:
-    """Whether a mark names the new file, which then only lacks its name."""
+    """Whether a mark names the last entry of the new file, which then only lacks its name."""
     if not part.exists():
         return False
     with contextlib.closing(connect(part, BUSY)) as connection:
-        query = "SELECT body FROM entry ORDER BY seq DESC LIMIT 1"
-        last = connection.execute(query).fetchone()
-    return last is not None and json.loads(last[0]).get("instance") == mark.instance
+        query = "SELECT hash FROM entry WHERE seq = ? AND kind = 'upgraded'"
+        last = connection.execute(query, (mark.sequence,)).fetchone()
+    return last is not None and last[0].hex() == mark.hash
 
 
 def _write(

@@ -420,7 +420,7 @@ class Book:
 
     def set_budget(self, subject: str, budget: Budget, *, change: bool = False) -> None:
         """Open an account, within `writing`; or `change` its budget: what was spent stays spent."""
-        present = self._account(subject).budget
+        present = self._account(require_text(subject)).budget
         if present is None or change:
             kind = "account" if present is None else "budget"
             self.append({"kind": kind, "subject": subject, "budget": budget.text()})
