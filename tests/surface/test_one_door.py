@@ -49,6 +49,7 @@ ALLOWED = {
     "mechanism/_multiplicative.py": CHANNEL,
     "mechanism/_quantiser.py": CHANNEL,
     "mechanism/_rotation.py": CHANNEL,
+    "mechanism/simulated.py": "simulations of what the vault releases, by a generator with a seed",
     "model/_models.py": WORLD,
     "network/_fusion.py": LAW,
     "network/_graph.py": "decides which links fail: never noise",

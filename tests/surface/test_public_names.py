@@ -111,7 +111,7 @@ MODULES = {
     "linalg.compiling", "linalg.cumulative", "linalg.running", "linalg.sequential",
     "linalg.tolerances",
     "mechanism.running", "mechanism.inputs", "mechanism.numerics", "mechanism.rows",
-    "mechanism.source", "mechanism.stream_terms", "model.derivative", "network.mpi",
+    "mechanism.simulated", "mechanism.source", "mechanism.stream_terms", "model.derivative", "network.mpi",
     "noise.distribution", "noise.joint", "noise.numerics",
     "noise.numerics.density", "noise.numerics.differences", "noise.numerics.weighted",
     "noise.quadrature", "paper.reference",

@@ -14,6 +14,7 @@ import pytest
 
 from privest import vault
 from privest.errors import BudgetExceeded, InvalidInput, LedgerError
+from privest.mechanism.simulated import simulate
 from privest.vault import door, maps
 from privest.vault.cost import Budget, Cost
 
@@ -313,12 +314,12 @@ def test_an_old_copy_or_a_deleted_mark_releases_nothing(book, tmp_path):
 
 def test_a_simulation_is_never_sealed(book):
     rng = np.random.default_rng(0)
-    simulated = vault.simulate(Y, rng, map=sums(), law=LAW, range=RANGE)
+    simulated = simulate(Y, rng, map=sums(), law=LAW, range=RANGE)
     assert len(simulated.integers) == 2
     with pytest.raises(InvalidInput, match="numbers"):
         vault.seal(book, [simulated], {})
     with pytest.raises(TypeError, match="leave"):
-        vault.simulate(vault.sealed(Y, source=SOURCE), rng, map=sums(), law=LAW, range=RANGE)
+        simulate(vault.sealed(Y, source=SOURCE), rng, map=sums(), law=LAW, range=RANGE)
 
 
 @pytest.mark.parametrize("name", door.RESERVED)

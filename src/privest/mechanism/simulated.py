@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from privest.errors import InvalidInput
 from privest.vault.maps import (
-    Applied,
     DiscreteLaplace,
     Law,
+    Map,
     Range,
     RoundedNormal,
     on_grid,
@@ -37,7 +37,7 @@ def simulate(
     values: ArrayLike,
     rng: np.random.Generator,
     *,
-    map: Applied,
+    map: Map,
     law: Law,
     range: Range,
     centre: Any = None,  # noqa: ANN401 - whole numbers, as an array or a list

@@ -23,12 +23,11 @@ from privest.vault.maps import (
     on_grid,
 )
 from privest.vault.private import Private, sealed
-from privest.vault.simulation import Simulated, simulate
 from privest.vault.verify import Verification, verify
 
 __all__ = [
     "Book", "DiscreteLaplace", "Left", "Levels", "PersonSquares", "Private", "Range",
-    "RoundedNormal", "Rows", "Simulated", "Squares", "Sums", "Verification", "WrongLevel",
+    "RoundedNormal", "Rows", "Squares", "Sums", "Verification", "WrongLevel",
     "cost_of", "lagged", "leave", "left", "left_before", "on_grid", "publish", "seal", "sealed",
-    "simulate", "verify",
+    "verify",
 ]  # fmt: skip

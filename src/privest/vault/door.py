@@ -24,15 +24,13 @@ from privest.vault.cost import Cost
 from privest.vault.ledger import Book, Entry
 from privest.vault.maps import (
     MAPS,
-    SECOND,
-    Applied,
+    Completing,
     DiscreteLaplace,
     Law,
-    PersonSquares,
+    Map,
     Range,
     Released,
     RoundedNormal,
-    Squares,
     Sums,
     WrongLevel,
     cost_of,
@@ -75,7 +73,7 @@ class _Request:
 
     count: int
     source: Mapping[str, Any]
-    map: Applied
+    map: Map
     law: Law
     range: Range
     centre: Integers | None
@@ -103,7 +101,7 @@ class _Request:
             raise InvalidInput("a centre and the range's within go together.")
         if self.centre is not None and len(self.centre) != self.count:
             raise InvalidInput("every value needs its centre.")
-        if (type(self.map) in SECOND) != (self.after is not None):
+        if isinstance(self.map, Completing) != (self.after is not None):
             raise InvalidInput("squares complete an entry of sums: state its number as after.")
         if self.after is not None and self.reserve is not None:
             raise InvalidInput("what completes an entry has no reserve.")
@@ -120,8 +118,7 @@ class _Request:
 
     @property
     def neighbours(self) -> dict[str, Any]:
-        has_persons = getattr(self.map, "persons", None) is not None
-        kind = {"kind": "one person" if has_persons else "one value"}
+        kind = {"kind": "one value" if self.map.persons is None else "one person"}
         return kind if self.by is None else kind | {"by": self.by}
 
     @property
@@ -139,7 +136,7 @@ def _with_centre(weights: Integers, centre: Integers | None) -> Integers:
 def leave(
     private: Private,
     *,
-    map: Applied,
+    map: Map,
     law: Law,
     range: Range,
     book: Book,
@@ -305,7 +302,7 @@ def _pair_within_reserve(book: Book, request: _Request) -> Cost:
     """The worst pair of squares and their sums; refused unless the sums were charged for it."""
     map, after = request.map, request.after
     assert after is not None
-    assert isinstance(map, Squares | PersonSquares)
+    assert isinstance(map, Completing)
     first = book.entry(after)
     body = first.body
     if body.get("kind") != "release" or "weights_mac" not in body:

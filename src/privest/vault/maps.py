@@ -8,8 +8,9 @@ from the public whole numbers (`Facts`) of the very map that is applied: PROOF.m
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -296,29 +297,18 @@ class Facts:
     lags: tuple[tuple[int, ...], ...] | None = None
 
     def said(self) -> dict[str, Any]:
-        members: dict[str, Any] = {
-            "name": self.name,
-            "numbers": self.numbers,
-            "rows": self.rows,
-            "norm2": None if self.norm2 is None else str(self.norm2),
-            "norm1": None if self.norm1 is None else str(self.norm1),
-            "most": self.most,
-            "lags": None if self.lags is None else [list(row) for row in self.lags],
-        }
-        return {name: member for name, member in members.items() if member is not None}
+        members = {name: value for name, value in asdict(self).items() if value is not None}
+        texts = {name: str(members[name]) for name in ("norm2", "norm1") if name in members}
+        lags = {} if self.lags is None else {"lags": [list(row) for row in self.lags]}
+        return members | texts | lags
 
     @classmethod
     def read(cls, member: Mapping[str, Any]) -> Facts:
-        norm2, norm1 = (
-            None if member.get(name) is None else _whole_text(member[name], name)
-            for name in ("norm2", "norm1")
-        )
-        for name in ("numbers", "rows"):
-            _require_whole(member.get(name), 1, 2**53 - 1, f"{name} of a map")
-        lags = member.get("lags")
-        weights = None if lags is None else tuple(tuple(row) for row in lags)
-        counts = (member["numbers"], member["rows"])
-        return cls(member["name"], *counts, norm2, norm1, member.get("most"), weights)
+        for name in ("numbers", "rows", "most"):
+            _require_whole(member.get(name, 1), 1, 2**53 - 1, f"{name} of a map")
+        norms = {n: _whole_text(member[n], n) for n in ("norm2", "norm1") if n in member}
+        counts = (member["name"], member["numbers"], member["rows"])
+        return cls(*counts, norms.get("norm2"), norms.get("norm1"), member.get("most"))
 
 
 def cost_of(facts: Facts, law: Law, range: Range, by: str | None = None) -> Cost:
@@ -381,23 +371,38 @@ def pure_amounts(epsilon: Fraction) -> dict[str, Fraction]:
 # --- maps -----------------------------------------------------------------------------------------
 
 
-class _Fixed:
-    """What is set once: the cost of a map is that of the numbers that it shows."""
+class Map:
+    """Whole numbers of whole numbers, public and set once: what is shown is what is charged.
+
+    facts    what the cost follows from.  indices  how many indices of the ledger it covers.
+    words    random words a value, before its noise.  finer, persons  as in `Rows`.
+    """
+
+    facts: Facts
+    indices: int
+    words = 1
+    finer: int | Integers = 0
+    persons: Integers | None = None
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in vars(self):
             raise AttributeError("a map cannot be changed: make another one.")
         object.__setattr__(self, name, value)
 
+    def require(self, range: Range, law: Law) -> None:
+        """Refuse, for public reasons, what cannot be computed exactly."""
 
-class Rows(_Fixed):
+    @abstractmethod
+    def shown(self, k: Integers, range: Range, words: Unsigned) -> Released:
+        """What is shown of k, before noise."""
+
+
+class Rows(Map):
     """w_i·k_i of every value, w_i whole: row-level releases, level columns, devices.
 
     finer    steps of row i are 2^(e − finer_i): rows of a higher level need finer ones.
     persons  number of the person of each row; the unit is then one person.
     """
-
-    words = 1  # of random bits a value, before its noise
 
     def __init__(
         self,
@@ -409,24 +414,24 @@ class Rows(_Fixed):
         self.weights = whole_numbers(weights, "the weights of rows", 1)
         count = len(self.weights)
         every = np.zeros(count, dtype=np.int64) if finer is None else finer
-        self.finer = whole_numbers(every, "the finer steps of rows", 1)
-        if len(self.finer) != count or not set(np.unique(self.finer)) <= set(FINER):
+        shifts = whole_numbers(every, "the finer steps of rows", 1)
+        if len(shifts) != count or not set(np.unique(shifts)) <= set(FINER):
             raise InvalidInput(f"every row has steps that are 0 to {FINER[-1]} powers of 2 finer.")
         self.persons = _persons(persons, count)
-        sizes = zip(self.weights.tolist(), self.finer.tolist(), strict=True)
+        self.finer = shifts
+        sizes = zip(self.weights.tolist(), shifts.tolist(), strict=True)
         each = [abs(w) << shift for w, shift in sizes]
         squares = _largest_sum([w * w for w in each], self.persons)
         self.facts = Facts("rows", count, count, squares, _largest_sum(each, self.persons))
         self.indices = count
 
     def require(self, range: Range, law: Law) -> None:
-        """Refuse what 64 bits do not hold, for public reasons."""
         if isinstance(law, WrongLevel):
             raise InvalidInput("rows have noise; for levels take the map Levels.")
         size = law.scale if isinstance(law, DiscreteLaplace) else max(law.sigma)
         if size >= 2**50:
             raise InvalidInput("the noise of rows is below 2^50: take coarser steps.")
-        largest = max(map(abs, range.ends)) << int(self.finer.max(initial=0))
+        largest = max(map(abs, range.ends)) << int(np.max(self.finer, initial=0))
         weight = int(np.abs(self.weights).max(initial=0))
         if largest > LARGEST_STEP or weight * largest >= ROOM:
             raise InvalidInput("the range has too many steps for these weights: coarser steps.")
@@ -435,7 +440,7 @@ class Rows(_Fixed):
         return self.weights * k
 
 
-class Sums(_Fixed):
+class Sums(Map):
     """Σ_i W_ij k_i: aggregates, scores, pilots, streams (rows of W for values, columns for steps).
 
     norm2, norm1  public bounds of one unit, checked here; the true largest would reveal features.
@@ -443,9 +448,6 @@ class Sums(_Fixed):
     lags, indices, earlier  of a stream (`lagged`): weights of all steps, how many steps are new,
                   and how many steps before the first one the values are that it looks back to.
     """
-
-    words = 1
-    finer = 0
 
     def __init__(
         self,
@@ -470,9 +472,6 @@ class Sums(_Fixed):
             sizes = [sum(map(abs, row)) for row in self.weights.tolist()]
             if _largest_sum(sizes, self.persons) > norm1:
                 raise InvalidInput("norm1 is below the largest sum of weights of a unit.")
-
-    def require(self, range: Range, law: Law) -> None:
-        """Sums are Python integers: nothing is too large."""
 
     def shown(self, k: Integers, range: Range, words: Unsigned) -> Released:
         return exact_sums(self.weights, k, max(map(abs, range.ends)))
@@ -505,30 +504,40 @@ def lagged(weights: ArrayLike, present: ArrayLike, past: int = 0) -> Sums:
     )
 
 
-class Squares(_Fixed):
-    """Σ_i Q_ij (k_i − m_i)² after sums: what is paid for is the worst pair of both.
+class Completing(Map):
+    """Squares about public middles m_i after sums: what is charged is the worst pair of both.
 
-    middles  m_i, public: predictions from the released sums, or the middle of the range.
+    middles  predictions from the released sums, or the middle of the range.
     first    the sums; the door compares their weights with those that were released.
     """
-
-    words = 1
-    finer = 0
 
     def __init__(self, weights: ArrayLike, middles: ArrayLike, first: Sums) -> None:
         self.weights = whole_numbers(weights, "the weights of squares", 2)
         self.middles = whole_numbers(middles, "the middles of squares", 1)
         self.first = first
-        rows, numbers = self.weights.shape
-        if rows != len(self.middles) or rows != len(first.weights):
-            raise InvalidInput("squares need a row of weights and a middle for every row of sums.")
-        if first.persons is not None:
-            raise InvalidInput("squares of persons with several rows are PersonSquares.")
-        self.facts = Facts("squares", numbers, rows)
+        self.persons = first.persons
         self.indices = first.indices
+        rows, self.size = self.weights.shape
+        if not rows == len(self.middles) == len(first.weights):
+            raise InvalidInput("squares need a row of weights and a middle for every row of sums.")
+        if (first.persons is None) != (type(self) is Squares):
+            raise InvalidInput("squares of rows are Squares, those of persons PersonSquares.")
+        is_of_rows = type(self) is Squares
+        name = "squares" if is_of_rows else "person squares"
+        numbers = self.size if is_of_rows else self.size * (self.size + 1) // 2
+        self.facts = Facts(name, numbers, rows)
 
-    def require(self, range: Range, law: Law) -> None:
-        """Sums are Python integers: nothing is too large."""
+    @abstractmethod
+    def pair(self, first: RoundedNormal, second: RoundedNormal, range: Range, apart: int) -> Cost:
+        """The largest cost of sums and squares together."""
+
+    def _pair(self, mu2: Fraction, share: Fraction, range: Range) -> Cost:
+        information = _normal_information(share, range)
+        return Cost({"information": information, "mu2": mu2, "rho": mu2 / 2})
+
+
+class Squares(Completing):
+    """Σ_i Q_ij (k_i − m_i)²."""
 
     def shown(self, k: Integers, range: Range, words: Unsigned) -> Released:
         farthest = int(_farthest(self.middles, range).max(initial=0))
@@ -547,8 +556,7 @@ class Squares(_Fixed):
         mu2 = _largest_move(slope, curve, reach, float(apart)) + slope.max() * (2 * apart - 1)
         share = Fraction(float((slope + curve * (reach - 1) ** 2).max())) * PAIR_ROUNDED_UP
         total = Fraction(float(mu2)) * PAIR_ROUNDED_UP
-        information = _normal_information(share, range)
-        return Cost({"information": information, "mu2": total, "rho": total / 2})
+        return self._pair(total, share, range)
 
 
 def _farthest(middles: Integers, range: Range) -> Integers:
@@ -572,30 +580,12 @@ def _largest_move(
     return float(np.max(moves))
 
 
-class PersonSquares(_Fixed):
+class PersonSquares(Completing):
     """Σ_P v_P v_Pᵀ, the entries on and above the diagonal, v_P = Σ_{i of P} Q_i (k_i − m_i).
 
     ‖v_P‖ ≤ r for every table, r = max_P Σ_i ‖Q_i‖·(most of |k_i − m_i|), so one person moves the
     matrix by at most √2·r² (one entry: r²). Off the diagonal noise is 1/√2 as large.
     """
-
-    words = 1
-    finer = 0
-
-    def __init__(self, weights: ArrayLike, middles: ArrayLike, first: Sums) -> None:
-        self.weights = whole_numbers(weights, "the weights of squares", 2)
-        self.middles = whole_numbers(middles, "the middles of squares", 1)
-        self.first = first
-        rows, size = self.weights.shape
-        if rows != len(self.middles) or rows != len(first.weights) or first.persons is None:
-            raise InvalidInput("squares of persons need rows, middles and sums of persons.")
-        self.persons = first.persons
-        self.size = size
-        self.facts = Facts("person squares", size * (size + 1) // 2, rows)
-        self.indices = first.indices
-
-    def require(self, range: Range, law: Law) -> None:
-        """Sums are Python integers: nothing is too large."""
 
     def law(self, sigma: int) -> RoundedNormal:
         """σ on the diagonal, the least s with 2s² ≥ σ² off it: each entry there counts twice."""
@@ -606,8 +596,9 @@ class PersonSquares(_Fixed):
         return [(a, b) for a in range_of(self.size) for b in range_of(a, self.size)]
 
     def shown(self, k: Integers, range: Range, words: Unsigned) -> Released:
-        residual = (k - self.middles).astype(object)[:, None]
-        vectors = np.zeros((int(self.persons.max(initial=0)) + 1, self.size), dtype=object)
+        residual: Any = (k - self.middles).astype(object)[:, None]
+        assert self.persons is not None
+        vectors: Any = np.zeros((int(self.persons.max(initial=0)) + 1, self.size), dtype=object)
         np.add.at(vectors, self.persons, self.weights.astype(object) * residual)
         return [int((vectors[:, a] * vectors[:, b]).sum()) for a, b in self._entries()]
 
@@ -625,19 +616,16 @@ class PersonSquares(_Fixed):
         share = Fraction(self.first.facts.norm2, min(first.sigma) ** 2)
         mu2 = share * apart**2 + times * radius**4 / sigma**2
         # One step may move the squares as much as any change: the trivial bound.
-        steps = share + times * radius**4 / sigma**2
-        information = _normal_information(steps, range)
-        return Cost({"information": information, "mu2": mu2, "rho": mu2 / 2})
+        return self._pair(mu2, share + times * radius**4 / sigma**2, range)
 
 
-class Levels(_Fixed):
+class Levels(Map):
     """Level ⌊(k − low)(L − 1)/N + U⌋ of L, of every value: L = 2 is one random bit.
 
     L − 1 divides N, so that the levels lie on the grid. `persons`: number of each row's person.
     """
 
     words = 2
-    finer = 0
 
     def __init__(self, levels: int, count: int, *, persons: ArrayLike | None = None) -> None:
         _require_whole(levels, 2, 2**16, "the number of levels")
@@ -674,9 +662,7 @@ def _high_product(words: Unsigned, factor: int) -> Integers:
 
 range_of = range  # the built-in: `range` names the range of values in this module
 
-Applied: TypeAlias = Rows | Sums | Squares | PersonSquares | Levels
 MAPS = (Rows, Sums, Squares, PersonSquares, Levels)
-SECOND = (Squares, PersonSquares)  # they complete an entry of sums
 
 
 # --- whole numbers, exactly -----------------------------------------------------------------------
