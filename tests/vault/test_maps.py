@@ -120,6 +120,19 @@ def test_levels_are_dithered_between_values():
         assert set(levels) <= {(k - 2) // 4, (k - 2) // 4 + 1}
 
 
+def test_uneven_words_of_a_level_are_counted():
+    """A spacing that does not divide 2⁶⁴ makes one step of P larger by up to 2⁻⁶⁴: charged."""
+    law = vault.WrongLevel(2**62, 2)
+    for spacing in (3, 2**40 + 1):
+        span = vault.Range(0, spacing, 0)
+        # ⌊U·D/2⁶⁴⌋ ≥ D − r for ⌊r·2⁶⁴/D⌋ words: the largest step between two r.
+        steps = [(r + 1) * 2**64 // spacing - r * 2**64 // spacing for r in range(100)]
+        slope = Fraction(max(steps), 2**64) / 2  # p − q = 1/2
+        information = slope**2 * (Fraction(4, 3) + 4)
+        stated = cost_of(vault.Levels(2, 1).facts, law, span).amounts["information"]
+        assert information <= stated <= information * (1 + Fraction(spacing, 2**60))
+
+
 def test_a_wrong_level_takes_exactly_its_words():
     law = vault.WrongLevel(2**61 + 1, 4)
     h, f = law.right, law.flips

@@ -141,7 +141,7 @@ def test_an_old_copy_is_not_upgraded(tmp_path):
 
 def test_a_damaged_ledger_is_not_upgraded(tmp_path):
     path = with_mark(tmp_path)
-    with sqlite3.connect(path) as connection:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DROP TRIGGER entries_update")
         connection.execute("UPDATE entries SET stop = 2 WHERE stop = 3")
     with pytest.raises(LedgerError, match="damaged"):

@@ -9,6 +9,7 @@ import bisect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -19,8 +20,9 @@ from privest.vault.record import canonical, cost_number
 
 UNITS = ("information", "mu2", "rho", "epsilon")
 PER_NEIGHBOURS = ("mu2", "rho", "epsilon")  # statements about two tables that are neighbours
+LIMITS = (*UNITS, "trace", "delta")
 DIGITS = 15  # of a cost that is written
-FINEST = -99  # power of ten: costs below are written 1e-99
+FINEST = Fraction(1, 10**99)  # costs below are written so
 MOST_RUNS = 256  # different levels along a range; the largest counts for all beyond that
 ONE_VALUE = {"kind": "one value"}
 ROUNDING = 8 * 2.0**-52  # relative, of Φ(x), times 1 + x² for the rounding of x
@@ -32,50 +34,29 @@ def decimal_up(value: Fraction, digits: int = DIGITS) -> str:
     >>> decimal_up(Fraction(1, 3)), decimal_up(Fraction(1, 4)), decimal_up(Fraction(12345))
     ('0.333333333333334', '0.25', '12345')
     """
-    return _decimal(value, digits, up=True)
+    return _decimal(max(value, FINEST) if value > 0 else value, digits, ROUND_CEILING)
 
 
 def decimal_down(value: Fraction, digits: int = 30) -> str:
     """The largest decimal with so many significant digits that is not above a number ≥ 0."""
-    return _decimal(value, digits, up=False)
+    return _decimal(value if value >= FINEST else Fraction(0), digits, ROUND_FLOOR)
 
 
-def _decimal(value: Fraction, digits: int, *, up: bool) -> str:
+def _decimal(value: Fraction, digits: int, rounding: str) -> str:
     if value < 0:
         raise InvalidInput("a cost is at least 0: a release cannot be taken back.")
-    if value == 0:
-        return "0"
-    # 10^exponent is the place of the last digit; the first estimate may be one too small or large.
-    size = len(str(value.numerator)) - len(str(value.denominator))
-    exponent = size - digits
-    while value >= Fraction(10) ** (exponent + digits):
-        exponent += 1
-    while value < Fraction(10) ** (exponent + digits - 1):
-        exponent -= 1
-    exponent = max(exponent, FINEST)
-    scaled = value / Fraction(10) ** exponent
-    mantissa = math.ceil(scaled) if up else math.floor(scaled)
-    while mantissa and mantissa % 10 == 0:
-        mantissa //= 10
-        exponent += 1
-    return _written(mantissa, exponent)
+    context = Context(prec=digits, rounding=rounding)
+    quotient = context.divide(Decimal(value.numerator), Decimal(value.denominator))
+    shortest = quotient.normalize(context)
+    places = shortest.as_tuple().exponent
+    assert isinstance(places, int)
+    return format(shortest, "f" if places >= -40 else "e")  # 40 digits after the dot, at most
 
 
-def _written(mantissa: int, exponent: int) -> str:
-    """mantissa·10^exponent, with a power where there would be more than 40 digits after the dot."""
-    if mantissa == 0:
-        return "0"
-    text = str(mantissa)
-    if exponent >= 0:
-        return text + "0" * exponent
-    if exponent >= -40:
-        text = text.zfill(1 - exponent)
-        return f"{text[:exponent]}.{text[exponent:]}"
-    if len(text) <= 40 and exponent + len(text) - 1 >= FINEST:
-        power = exponent + len(text) - 1
-        fraction = f".{text[1:]}" if len(text) > 1 else ""
-        return f"{text[0]}{fraction}e{power}"
-    return f"{text}e{exponent}"
+def _require_amounts(amounts: Mapping[str, Fraction], units: tuple[str, ...]) -> None:
+    for unit, amount in amounts.items():
+        if unit not in units or type(amount) is not Fraction or amount < 0:
+            raise InvalidInput(f"{unit!r}: amounts are fractions, at least 0, of {units}.")
 
 
 @dataclass(frozen=True)
@@ -98,17 +79,14 @@ class Cost:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for unit, amount in self.amounts.items():
-            if unit not in UNITS:
-                raise InvalidInput(f"the units of a cost are {', '.join(UNITS)}; not {unit!r}.")
-            if type(amount) is not Fraction or amount < 0:
-                raise InvalidInput(f"{unit} of a cost is a fraction, at least 0.")
+        _require_amounts(self.amounts, UNITS)
         if len(self.runs) > MOST_RUNS:
             raise InvalidInput(f"a cost has at most {MOST_RUNS} levels along its range.")
 
     def __add__(self, other: Cost) -> Cost:
-        common = [unit for unit in UNITS if unit in self.amounts and unit in other.amounts]
-        return Cost({unit: self.amounts[unit] + other.amounts[unit] for unit in common})
+        return Cost(
+            {u: x + other.amounts[u] for u, x in self.amounts.items() if u in other.amounts}
+        )
 
     def text(self) -> dict[str, Any]:
         """As an entry holds it: the least decimals of 15 digits that are not below."""
@@ -179,8 +157,7 @@ def _count(value: object) -> int:
 
 def larger(one: Cost, other: Cost) -> Cost:
     """The larger amount in every unit that both bound."""
-    common = [unit for unit in UNITS if unit in one.amounts and unit in other.amounts]
-    return Cost({unit: max(one.amounts[unit], other.amounts[unit]) for unit in common})
+    return Cost({u: max(x, other.amounts[u]) for u, x in one.amounts.items() if u in other.amounts})
 
 
 def delta_of(epsilon: Fraction, mu2: Fraction) -> float:
@@ -211,11 +188,7 @@ class Budget:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for unit, limit in self.limits.items():
-            if unit not in (*UNITS, "trace", "delta"):
-                raise InvalidInput(f"a budget has no unit {unit!r}.")
-            if type(limit) is not Fraction or limit < 0:
-                raise InvalidInput(f"{unit} of a budget is a fraction, at least 0.")
+        _require_amounts(self.limits, LIMITS)
         delta = self.limits.get("delta", Fraction(0))
         if delta and ("epsilon" not in self.limits or delta >= 1):
             raise InvalidInput("delta of a budget is below 1, and stands with an epsilon.")
@@ -229,10 +202,9 @@ class Budget:
 
     @classmethod
     def read(cls, member: Mapping[str, Any]) -> Budget:
-        units = (*UNITS, "trace", "delta")
-        limits = {u: cost_number(member[u], u) for u in units if member.get(u) is not None}
+        limits = {u: cost_number(member[u], u) for u in LIMITS if member.get(u) is not None}
         neighbours = member.get("neighbours", ONE_VALUE)
-        more = {u: v for u, v in member.items() if u not in (*units, "neighbours")}
+        more = {u: v for u, v in member.items() if u not in (*LIMITS, "neighbours")}
         return cls(limits, dict(neighbours), more)
 
     def broken(self, total: Cost, trace: Fraction | None = None) -> list[str]:

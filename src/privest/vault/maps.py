@@ -342,11 +342,13 @@ def _per_step(amount: Fraction, share: Fraction, range: Range) -> Fraction:
 
 
 def _level_information(law: WrongLevel, range: Range) -> Fraction:
-    """((L − 1)/(N·2^e))²·(p − q)²(p + q)/(pq): PROOF.md §5."""
+    """(1/spacing)²·(p − q)²(p + q)/(pq), the spacing of levels N·2^e/(L − 1): PROOF.md §5."""
     p = Fraction(law.right, WHOLE)
     q = Fraction(law.flips, WHOLE)
-    slope = (law.levels - 1) / (range.steps * Fraction(2) ** range.exponent)
-    return slope**2 * (p - q) ** 2 * (p + q) / (p * q)
+    steps = Fraction(range.steps, law.levels - 1)
+    slope = (p - q) / (steps * Fraction(2) ** range.exponent)
+    uneven = 1 + 4 * steps / WHOLE  # 64 bits divide by a spacing to 1 unit
+    return slope**2 * (p + q) / (p * q) * uneven
 
 
 def log_odds(law: WrongLevel) -> Fraction:
