@@ -107,7 +107,7 @@ ROOMS = {
 MODULES = {
     "arrays", "checkpoint", "errors", "estimator.device", "estimator.inference",
     "estimator.likelihood", "estimator.regression", "estimator.result", "estimator.starts",
-    "files", "lattice.coins", "lazy", "linalg.appending", "linalg.batched",
+    "files", "lattice.coins", "lazy", "ledger.upgrade", "linalg.appending", "linalg.batched",
     "linalg.compiling", "linalg.cumulative", "linalg.running", "linalg.sequential",
     "linalg.tolerances",
     "mechanism.running", "mechanism.inputs", "mechanism.numerics", "mechanism.rows",
