@@ -527,3 +527,12 @@ def test_sigma_of_a_document_may_be_large_and_nothing_is_slow(book):
     with pytest.raises(InvalidInput):
         vault.verify(forged(book, data, huge))
     assert maps.LARGEST_NOISE < 10**399
+
+
+def test_what_left_is_found_again_without_the_values(book):
+    """A device whose value is gone sends what the ledger fixed; another plan is refused."""
+    left = leave(book)
+    assert vault.left_before(book, "people", "sums", 0, 4, "a5") == left
+    assert vault.left_before(book, "people", "sums", 4, 8, "a5") is None
+    with pytest.raises(InvalidInput, match="otherwise"):
+        vault.left_before(book, "people", "sums", 0, 4, "b6")

@@ -211,10 +211,10 @@ def left_before(
     book: Book, subject: str, line: str, start: int, stop: int, asked: str
 ) -> Left | None:
     """What was released of indices, if it was: after a crash, without the values."""
+    book.require_newest()
     entry = _same_release(book, subject, line, start, stop, asked, None)
     if entry is None:
         return None
-    book.require_newest()
     book.advance()
     return left(book, entry.seq)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -306,11 +307,7 @@ def table_of(law: Magnitudes) -> Unsigned:
 # --- constants and powers, enclosed by whole numbers ----------------------------------------------
 
 
-class _Enclosed(Protocol):
-    def __call__(self, places: int) -> Ends: ...
-
-
-def agreed_floor(enclosed: _Enclosed, bits: int) -> int:
+def agreed_floor(enclosed: Callable[[int], Ends], bits: int) -> int:
     """⌊2^bits·x⌋ of an irrational x < 1: places are added until both ends agree."""
     extra = WORD_BITS
     while True:
