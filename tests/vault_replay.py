@@ -413,7 +413,7 @@ def stream_of(rng):
     def releases(y, book):
         seqs = []
         for start, stop in itertools.pairwise(ends):
-            map = vault.lagged(lags, present[:stop], past=start)
+            map = vault.Lagged(lags, present[:stop], past=start)
             seqs.append(leave(y[:stop], book, map, law, range, start=start).seq)
         return seqs
 

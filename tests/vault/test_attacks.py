@@ -276,12 +276,12 @@ def test_two_spellings_of_a_subject_are_not_two_budgets(book):
 
 
 def test_a_line_that_looks_back_keeps_its_weights(book):
-    first = vault.lagged([700, -300], [True] * 4)
+    first = vault.Lagged([700, -300], [True] * 4)
     leave(book, map=first, line="stream")
-    other = vault.lagged([300, 700], [True] * 3, past=1)
+    other = vault.Lagged([300, 700], [True] * 3, past=1)
     with pytest.raises(InvalidInput, match="other weights"):
         leave(book, Y[:3], map=other, line="stream", start=4)
-    same = vault.lagged([700, -300], [True] * 3, past=1)
+    same = vault.Lagged([700, -300], [True] * 3, past=1)
     for changed in ({"law": FINE}, {"range": vault.Range(0, 800, -2)}, {"by": "1"}):
         with pytest.raises(InvalidInput, match="other weights"):
             leave(book, Y[:3], map=same, line="stream", start=4, **changed)

@@ -67,13 +67,13 @@ STATE = State()
 STATE.begin()
 VFS = Vfs(lambda: STATE.disk)
 OS = Os(lambda: STATE.disk)
+WORDS = random.Random()  # noise, keys, names of files: of the step, so that one can be replayed
 
 
 @pytest.fixture(autouse=True)
 def simulated(monkeypatch):
-    chosen = random.Random(0)
-    tokens = SimpleNamespace(token_hex=lambda size: chosen.randbytes(size).hex())
-    OS.urandom = chosen.randbytes
+    tokens = SimpleNamespace(token_hex=lambda size: WORDS.randbytes(size).hex())
+    OS.urandom = WORDS.randbytes
     for module in (ledger, mark, noise):
         monkeypatch.setattr(module, "os", OS)
     monkeypatch.setattr(ledger, "secrets", tokens)
@@ -94,9 +94,10 @@ def opened_book():
     return Book(LEDGER, create=False, marks=MARKS)
 
 
-def made():
+def made(seed):
     """A disk with a ledger of one account, all of it forced."""
     STATE.begin()
+    WORDS.seed(str(seed))
     with Book(LEDGER, marks=MARKS) as book, book.writing():
         book.set_budget("people", Budget({"mu2": 2 * COST}))
     with opened_book() as book:
@@ -307,29 +308,43 @@ def left(book, line, person):
 # --- the tree -------------------------------------------------------------------------------------
 
 
-def explore(state, seed, steps):
+def explore(state, name, steps):
     """Number of histories that go on from a state, after so many steps."""
-    global STATE
     if steps == len(BRANCHES):
         return 1
     count = 0
     for branch in range(BRANCHES[steps]):
-        STATE = state.copy()
-        name = f"{seed}.{branch}"
-        try:
-            step(random.Random(name))
-            consider()
-            after = STATE.copy()
-            if steps + 1 == SETTLED[0] or (steps + 1 == SETTLED[1] and branch == 0):
-                settle()
-        except Exception as error:
-            raise Broken(f"history {name}: {error!r}") from error
-        count += explore(after, name, steps + 1)
+        after = advanced(state, f"{name}.{branch}", steps + 1)
+        count += explore(after, f"{name}.{branch}", steps + 1)
     return count
 
 
+def advanced(state, name, steps):
+    """The state after one step more, which its name decides."""
+    global STATE
+    STATE = state.copy()
+    WORDS.seed(name)
+    try:
+        step(random.Random(name))
+        consider()
+        after = STATE.copy()
+        if steps == SETTLED[0] or (steps == SETTLED[1] and name.endswith(".0")):
+            settle()
+    except Exception as error:
+        raise Broken(f"replay({name!r}): {error!r}") from error
+    return after
+
+
+def replay(name):
+    """One history by its name, such as 7.0.1.1.0.0.1.3: what a failure says."""
+    parts = name.split(".")
+    state = made(parts[0])
+    for steps in range(1, len(parts)):
+        state = advanced(state, ".".join(parts[: steps + 1]), steps)
+
+
 def histories(seeds):
-    return sum(explore(made(), seed, 0) for seed in seeds)
+    return sum(explore(made(seed), str(seed), 0) for seed in seeds)
 
 
 @pytest.mark.parametrize("seed", range(4))

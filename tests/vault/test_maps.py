@@ -147,7 +147,7 @@ def test_a_wrong_level_takes_exactly_its_words():
 
 
 def test_a_stream_looks_back():
-    map = vault.lagged([5, -2], [True, True, False, True], past=1)
+    map = vault.Lagged([5, -2], [True, True, False, True], past=1)
     shown = map.shown(np.array([10, 20, 99, 40]), vault.Range(0, 99, 0), words(0))
     assert shown == [5 * 20 - 2 * 10, 5 * 40]  # the missing one counts as 0, and is not released
     assert (map.facts.norm2, map.indices, map.earlier) == (29, 3, (1,))

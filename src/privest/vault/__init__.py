@@ -10,6 +10,7 @@ from privest.vault.door import Left, leave, left, left_before, publish, seal
 from privest.vault.ledger import Book
 from privest.vault.maps import (
     DiscreteLaplace,
+    Lagged,
     Levels,
     PersonSquares,
     Range,
@@ -19,15 +20,14 @@ from privest.vault.maps import (
     Sums,
     WrongLevel,
     cost_of,
-    lagged,
     on_grid,
 )
 from privest.vault.private import Private, sealed
 from privest.vault.verify import Verification, verify
 
 __all__ = [
-    "Book", "DiscreteLaplace", "Left", "Levels", "PersonSquares", "Private", "Range",
+    "Book", "DiscreteLaplace", "Lagged", "Left", "Levels", "PersonSquares", "Private", "Range",
     "RoundedNormal", "Rows", "Squares", "Sums", "Verification", "WrongLevel",
-    "cost_of", "lagged", "leave", "left", "left_before", "on_grid", "publish", "seal", "sealed",
+    "cost_of", "leave", "left", "left_before", "on_grid", "publish", "seal", "sealed",
     "verify",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from privest.vault.maps import (
     MAPS,
     Completing,
     DiscreteLaplace,
+    Lagged,
     Law,
     Map,
     Range,
@@ -278,8 +279,7 @@ def _body(book: Book, request: _Request) -> dict[str, Any]:
 
 def _require_line(book: Book, request: _Request) -> None:
     """A line that looks back has one choice of weights, and looks back to what was charged."""
-    lags = request.map.facts.lags
-    if lags is None:
+    if not isinstance(request.map, Lagged):
         return
     first = book.look_up(request.subject, request.line, 0, LAST_INDEX)
     if first is not None:
@@ -291,7 +291,6 @@ def _require_line(book: Book, request: _Request) -> None:
                 f"{request.line!r} was begun with other weights, noise or range: what was charged "
                 "for its values holds for these only. Give the new ones a line of their own."
             )
-    assert isinstance(request.map, Sums)
     for steps in request.map.earlier:
         index = request.start - steps
         if index < 0 or book.look_up(request.subject, request.line, index) is None:

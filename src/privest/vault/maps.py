@@ -443,13 +443,16 @@ class Rows(Map):
 
 
 class Sums(Map):
-    """Σ_i W_ij k_i: aggregates, scores, pilots, streams (rows of W for values, columns for steps).
+    """Σ_i W_ij k_i: aggregates, scores, pilots, coordinates of vectors.
 
     norm2, norm1  public bounds of one unit, checked here; the true largest would reveal features.
     persons       number of the person of each row; the unit is then one person.
-    lags, indices, earlier  of a stream (`lagged`): weights of all steps, how many steps are new,
-                  and how many steps before the first one the values are that it looks back to.
     """
+
+    name = "sums"
+    lags: tuple[tuple[int, ...], ...] | None = None
+    past = 0
+    earlier: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -458,16 +461,12 @@ class Sums(Map):
         norm2: int | None = None,
         norm1: int | None = None,
         persons: ArrayLike | None = None,
-        lags: tuple[tuple[int, ...], ...] | None = None,
-        indices: int | None = None,
-        earlier: tuple[int, ...] = (),
     ) -> None:
         self.weights = whole_numbers(weights, "the weights of sums", 2)
         rows, numbers = self.weights.shape
         self.persons = _persons(persons, rows)
-        self.facts = Facts("sums", numbers, rows, norm2, norm1, None, lags)
-        self.indices = rows if indices is None else indices
-        self.earlier = earlier
+        self.facts = Facts(self.name, numbers, rows, norm2, norm1, None, self.lags)
+        self.indices = rows - self.past
         if norm2 is not None and _largest_norm2(self.weights, self.persons) > norm2:
             raise InvalidInput("norm2 is below the largest sum of squared weights of a unit.")
         if norm1 is not None:
@@ -479,31 +478,35 @@ class Sums(Map):
         return exact_sums(self.weights, k, max(map(abs, range.ends)))
 
 
-def lagged(weights: ArrayLike, present: ArrayLike, past: int = 0) -> Sums:
-    """Steps of a stream, z_t = Σ_l weights[l]·k_{t−l}, as sums.
+class Lagged(Sums):
+    """Steps of a stream, z_t = Σ_l weights[l]·k_{t−l}.
 
     present  which values are there: `past` earlier ones, then one a step. A step without a value is
              not released, and counts as 0 in later ones.
+    earlier  how many steps before the first new one the values are that are looked back to.
 
     The unit is one value with all steps that look back to it, also later ones: norm2 = Σ_l w_l².
     The door holds a line to one choice of weights.
     """
-    lags = whole_numbers(weights, "the weights of a stream", 1)
-    is_there = np.asarray(present, dtype=bool)
-    steps = np.flatnonzero(is_there[past:]) + past
-    distance = steps[None, :] - np.arange(len(is_there))[:, None]
-    is_used = (distance >= 0) & (distance < len(lags)) & is_there[:, None]
-    matrix = np.where(is_used, lags[np.clip(distance, 0, len(lags) - 1)], 0)
-    numbers = [int(w) for w in lags]
-    looked_at = np.flatnonzero(is_there[:past] & is_used[:past].any(axis=1))
-    return Sums(
-        matrix,
-        norm2=sum(w * w for w in numbers),
-        norm1=sum(map(abs, numbers)),
-        lags=tuple((w,) for w in numbers),
-        indices=len(is_there) - past,
-        earlier=tuple(past - int(i) for i in looked_at),
-    )
+
+    name = "lagged"
+
+    def __init__(self, weights: ArrayLike, present: ArrayLike, past: int = 0) -> None:
+        lags = whole_numbers(weights, "the weights of a stream", 1)
+        is_there = np.asarray(present, dtype=bool)
+        steps = np.flatnonzero(is_there[past:]) + past
+        distance = steps[None, :] - np.arange(len(is_there))[:, None]
+        is_used = (distance >= 0) & (distance < len(lags)) & is_there[:, None]
+        looked_at = np.flatnonzero(is_used[:past].any(axis=1))
+        numbers = [int(w) for w in lags]
+        self.past = past
+        self.earlier = tuple(past - int(i) for i in looked_at)
+        self.lags = tuple((w,) for w in numbers)
+        super().__init__(
+            np.where(is_used, lags[np.clip(distance, 0, len(lags) - 1)], 0),
+            norm2=sum(w * w for w in numbers),
+            norm1=sum(map(abs, numbers)),
+        )
 
 
 class Completing(Map):
@@ -664,7 +667,7 @@ def _high_product(words: Unsigned, factor: int) -> Integers:
 
 range_of = range  # the built-in: `range` names the range of values in this module
 
-MAPS = (Rows, Sums, Squares, PersonSquares, Levels)
+MAPS = (Rows, Sums, Lagged, Squares, PersonSquares, Levels)
 
 
 # --- whole numbers, exactly -----------------------------------------------------------------------
