@@ -135,11 +135,10 @@ def check():
 
 
 def raise_budget():
+    STATE.allowed = 3  # from now on it may be in force, also if the process is killed
     with opened_book() as book:
         with book.writing():
-            if STATE.allowed == 2:
-                book.set_budget("people", Budget({"mu2": 3 * COST}), change=True)
-        STATE.allowed = 3
+            book.set_budget("people", Budget({"mu2": 3 * COST}), change=True)
         book.advance()
 
 
@@ -154,8 +153,8 @@ def care():
             if STATE.is_newest:
                 book.adopt()
             else:
+                STATE.complete = False  # from now on, also if the process is killed
                 book.recover({"people": highest})
-                STATE.complete = False
         STATE.is_newest = True
 
 
