@@ -314,6 +314,18 @@ def test_costs_follow_from_texts():
     assert laplace.amounts["epsilon"] == Fraction(8 * 2, 2**12)
 
 
+def test_rows_with_finer_steps_cost_what_their_own_steps_do():
+    """Steps of 2^(e − s): μ² of the range is the same, information that of the finer steps."""
+    law = vault.RoundedNormal((2**12,))
+    coarse, fine = vault.Range(0, 9, 4), vault.Range(0, 9 << 8, -4)
+    for made in (law, vault.DiscreteLaplace(2**12)):
+        shifted = cost_of(vault.Rows([127, 64], finer=[8, 0]).facts, made, coarse)
+        plain = cost_of(vault.Rows([127]).facts, made, fine)
+        assert shifted.amounts == plain.amounts
+        read = Facts.read(vault.Rows([127, 64], finer=[8, 0]).facts.said())
+        assert cost_of(read, made, coarse) == shifted
+
+
 WRONG = {
     "a norm below the weights": lambda: vault.Sums([[3, 4]], norm2=24),
     "a sum of weights below them": lambda: vault.Sums([[3, 4]], norm1=6),

@@ -89,7 +89,7 @@ def sums_scaled(weights, k, largest):
 
 def weights_at_half(facts, law, range, by=None):
     norms = [None if norm is None else norm // 4 for norm in (facts.norm2, facts.norm1)]
-    half = maps.Facts(facts.name, facts.numbers, facts.rows, *norms, facts.most, facts.lags)
+    half = dataclasses.replace(facts, norm2=norms[0], norm1=norms[1])
     return true_cost(half, law, range, by)
 
 

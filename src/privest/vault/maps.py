@@ -279,12 +279,16 @@ def released(law: Law, shown: Released, drawn: Released | Unsigned) -> Released:
 # --- what the cost follows from -------------------------------------------------------------------
 
 
+TEXTS = ("norm2", "norm1", "step")  # members of Facts that may be beyond 2^53
+
+
 @dataclass(frozen=True)
 class Facts:
     """The public whole numbers of a map, as a file holds them.
 
     norm2, norm1  bounds on Σ_j w_j² and Σ_j |w_j|, if one unit moves its k by one step and number
                   j by w_j; None: not stated. lags: weights of a stream.
+    step          the largest |w| of a row's own step, where rows have finer ones; else None.
     most          how many rows a unit has at most (levels).
     """
 
@@ -293,12 +297,13 @@ class Facts:
     rows: int
     norm2: int | None = None
     norm1: int | None = None
+    step: int | None = None
     most: int | None = None
     lags: tuple[tuple[int, ...], ...] | None = None
 
     def said(self) -> dict[str, Any]:
         members = {name: value for name, value in asdict(self).items() if value is not None}
-        texts = {name: str(members[name]) for name in ("norm2", "norm1") if name in members}
+        texts = {name: str(members[name]) for name in TEXTS if name in members}
         lags = {} if self.lags is None else {"lags": [list(row) for row in self.lags]}
         return members | texts | lags
 
@@ -306,9 +311,11 @@ class Facts:
     def read(cls, member: Mapping[str, Any]) -> Facts:
         for name in ("numbers", "rows", "most"):
             _require_whole(member.get(name, 1), 1, 2**53 - 1, f"{name} of a map")
-        norms = {n: _whole_text(member[n], n) for n in ("norm2", "norm1") if n in member}
         counts = (member["name"], member["numbers"], member["rows"])
-        return cls(*counts, norms.get("norm2"), norms.get("norm1"), member.get("most"))
+        norm2, norm1, step = (
+            _whole_text(member[name], name) if name in member else None for name in TEXTS
+        )
+        return cls(*counts, norm2, norm1, step, member.get("most"))
 
 
 def cost_of(facts: Facts, law: Law, range: Range, by: str | None = None) -> Cost:
@@ -317,11 +324,13 @@ def cost_of(facts: Facts, law: Law, range: Range, by: str | None = None) -> Cost
     if type(law) is RoundedNormal and facts.norm2 is not None:
         share = Fraction(facts.norm2, min(law.sigma) ** 2)
         mu2 = share * apart**2
-        amounts = {"information": _normal_information(share, range), "mu2": mu2, "rho": mu2 / 2}
-        return Cost(amounts)
+        step = share if facts.step is None else Fraction(facts.step, min(law.sigma)) ** 2
+        information = _normal_information(share, step, range)
+        return Cost({"information": information, "mu2": mu2, "rho": mu2 / 2})
     if type(law) is DiscreteLaplace and facts.norm1 is not None:
         share = Fraction(facts.norm1, law.scale)
-        information = _per_step(share**2 * (1 + share) ** 2, share, range)
+        step = share if facts.step is None else Fraction(facts.step, law.scale)
+        information = _per_step(share**2 * (1 + step) ** 2, step, range)
         return Cost({"information": information} | pure_amounts(share * apart))
     if type(law) is WrongLevel and facts.most is not None:
         epsilon = facts.most * log_odds(law)
@@ -330,13 +339,13 @@ def cost_of(facts: Facts, law: Law, range: Range, by: str | None = None) -> Cost
     raise InvalidInput(f"this law of noise does not go with the map {facts.name!r}.")
 
 
-def _normal_information(share: Fraction, range: Range) -> Fraction:
-    """(e^x − 1)/4^e ≤ x(1 + x)/4^e for x ≤ 1: PROOF.md §2."""
-    return _per_step(share * (1 + share), share, range)
+def _normal_information(share: Fraction, step: Fraction, range: Range) -> Fraction:
+    """(e^x − 1)/4^e ≤ x(1 + x)/4^e for x ≤ 1; x of a row's own step: PROOF.md §§2, 3."""
+    return _per_step(share * (1 + step), step, range)
 
 
-def _per_step(amount: Fraction, share: Fraction, range: Range) -> Fraction:
-    if share > 1:
+def _per_step(amount: Fraction, step: Fraction, range: Range) -> Fraction:
+    if step > 1:
         raise InvalidInput("a step of the grid moves the release by more than its noise: finer.")
     return amount / Fraction(4) ** range.exponent
 
@@ -424,7 +433,9 @@ class Rows(Map):
         sizes = zip(self.weights.tolist(), shifts.tolist(), strict=True)
         each = [abs(w) << shift for w, shift in sizes]
         squares = _largest_sum([w * w for w in each], self.persons)
-        self.facts = Facts("rows", count, count, squares, _largest_sum(each, self.persons))
+        largest = int(np.abs(self.weights).max(initial=0))
+        step = largest if shifts.any() else None
+        self.facts = Facts("rows", count, count, squares, _largest_sum(each, self.persons), step)
         self.indices = count
 
     def require(self, range: Range, law: Law) -> None:
@@ -465,7 +476,7 @@ class Sums(Map):
         self.weights = whole_numbers(weights, "the weights of sums", 2)
         rows, numbers = self.weights.shape
         self.persons = _persons(persons, rows)
-        self.facts = Facts(self.name, numbers, rows, norm2, norm1, None, self.lags)
+        self.facts = Facts(self.name, numbers, rows, norm2, norm1, lags=self.lags)
         self.indices = rows - self.past
         if norm2 is not None and _largest_norm2(self.weights, self.persons) > norm2:
             raise InvalidInput("norm2 is below the largest sum of squared weights of a unit.")
@@ -537,7 +548,7 @@ class Completing(Map):
         """The largest cost of sums and squares together."""
 
     def _pair(self, mu2: Fraction, share: Fraction, range: Range) -> Cost:
-        information = _normal_information(share, range)
+        information = _normal_information(share, share, range)
         return Cost({"information": information, "mu2": mu2, "rho": mu2 / 2})
 
 
