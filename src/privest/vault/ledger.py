@@ -205,6 +205,9 @@ class Book:
         """The mark to the last entry, on disk: only then is an entry revealed."""
         with self._transaction():
             self._require_newest(self.mark.read())
+            # A process that was killed may have committed, and not yet forced its folder: a power
+            # failure would bring its journal back, and undo an entry that this one reveals.
+            sync_folder(self.path.parent)
             self.mark.advance(self._seen.seq, self._seen.hash.hex(), self._seen.instance)
 
     def _connected(self) -> sqlite3.Connection:
