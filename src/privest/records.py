@@ -67,7 +67,7 @@ class ReadOnly:
 
 @cache
 def _parameters(kind: type) -> tuple[str, ...]:
-    """The fields that are given to a dataclass; looked up once, since steps of a filter are many."""
+    """Fields that are given to a dataclass, looked up once: a filter makes results by the step."""
     return tuple(field.name for field in fields(kind) if field.init)
 
 

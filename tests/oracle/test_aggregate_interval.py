@@ -1,7 +1,7 @@
 """The interval from noisy squares against another route: fine quadrature, and its limits.
 
-Its nodes (48 × 16) agree with 800 × 200 of them to 1.5e-3 of h. At 95% coverage changes by .23 times
-the change of ln h: that is a tenth of the Monte Carlo error of 4,000 repetitions, .0034.
+Its nodes (48 × 16) agree with 800 × 200 of them to 1.5e-3 of h. At 95% coverage changes by .23
+times the change of ln h: that is a tenth of the Monte Carlo error of 4,000 repetitions, .0034.
 """
 
 import numpy as np

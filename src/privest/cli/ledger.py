@@ -11,7 +11,6 @@ from privest.cli.console import new_table, print_json, shown, tell_file, to_peop
 from privest.cli.options import command, group
 from privest.errors import InvalidInput
 from privest.ledger import Account, Budget, Head, Ledger
-from privest.ledger.upgrade import upgrade as upgrade_file
 from privest.streaming import Output
 
 app: typer.Typer = typer.Typer(
@@ -203,20 +202,6 @@ def recover(ledger: File, highest: list[str]) -> None:
     with _opened(ledger) as opened:
         opened.recover(dict(map(_indexed, highest)))
         tell_file("recovered", ledger)
-
-
-@app.command()
-@command()
-def upgrade(ledger: File, adopt: bool = False) -> None:
-    """Write a ledger of a privest before 1.0 anew, in its place. Run again, it completes itself.
-
-    Example: privest ledger upgrade ledger.db
-
-    Options:
-    adopt  This file is the newest copy, although its mark is gone or names another place.
-    """
-    upgrade_file(ledger, adopt=adopt)
-    tell_file("upgraded", ledger)
 
 
 def _indexed(text: str) -> tuple[str, int]:
