@@ -200,9 +200,7 @@ def step(choice):
     elif what < 0.90:
         put_back(choice.random() < 0.5)
     elif what < 0.93:
-        for name in [name for name in disk.names if name.startswith(MARKS)]:
-            disk.names.pop(name)
-        disk.force_names()
+        lose_mark()
     elif what < 0.96:
         disk.clock += choice.choice((-(10**9), -3600, 3600, 10**9))
     elif what < 0.98:
@@ -244,6 +242,12 @@ def lose_power(seed):
     while process is not None:
         process.dead = True
         process = process.outer
+
+
+def lose_mark():
+    for name in [name for name in STATE.disk.names if name.startswith(MARKS)]:
+        STATE.disk.names.pop(name)
+    STATE.disk.force_names()
 
 
 def put_back(same_file):
@@ -386,6 +390,17 @@ def test_another_process_at_every_call():
         settle()
 
 
+def test_an_old_copy_whose_mark_is_gone():
+    made(0)
+    STATE.disk.process = Process()
+    STATE.saved = STATE.disk.file(LEDGER).seen
+    run(release, "a", 0)
+    put_back(same_file=True)
+    lose_mark()
+    assert not run(release, "a", 0)
+    settle()
+
+
 # --- the simulator finds what is wrong ------------------------------------------------------------
 
 
@@ -438,6 +453,7 @@ def search(seeds):
     for seed in seeds:
         test_killed_at_every_call_then_found_then_without_power(seed)
         test_another_process_at_every_call()
+        test_an_old_copy_whose_mark_is_gone()
         histories([seed])
 
 
