@@ -2,7 +2,7 @@
 
 Faults: a process is killed before any call; the power fails, and of the writes that were not
 forced any subset survives, each perhaps in part; names in a folder survive up to any moment since
-the folder was forced, in their order (as file systems with a journal have it); the disk is full for
+that folder was forced, in their order, as file systems with a journal have it; the disk is full for
 a while. Not: bits that flip at rest, a disk that says that it forced and did not, locks that do not
 hold (network disks).
 """
@@ -77,7 +77,7 @@ class Process:
 class Disk:
     def __init__(self):
         self.files, self.names, self.forced_names = {}, {}, {}
-        self.history = []  # the names after each change since the folder was forced
+        self.changes = []  # (folder, its names after a change) since the folder was forced
         self.locks, self.process, self.next, self.full = {}, Process(), 1, 0
         self.clock = 1_800_000_000
 
@@ -86,7 +86,7 @@ class Disk:
         twin = Disk()
         twin.files = {number: file.copy() for number, file in self.files.items()}
         twin.names, twin.forced_names = dict(self.names), dict(self.forced_names)
-        twin.history, twin.next, twin.clock = list(self.history), self.next, self.clock
+        twin.changes, twin.next, twin.clock = list(self.changes), self.next, self.clock
         return twin
 
     def call(self, process=None, *, grows=False):
@@ -114,8 +114,10 @@ class Disk:
     def lose_power(self, seed):
         """All processes end, and what was not forced is lost, or not."""
         choice = random.Random(seed)
-        moments = [self.forced_names, *self.history]
-        self.names = dict(choice.choice(moments))
+        self.names = {}
+        for folder in FOLDERS:
+            moments = [names for place, names in self.changes if place == folder]
+            self.names |= choice.choice([_within(self.forced_names, folder), *moments])
         self.force_names()
         for file in self.files.values():
             file.lose_power(choice)
@@ -133,14 +135,24 @@ class Disk:
         self.files[file.number] = file
         if name is not None:
             self.names[str(name)] = file.number
-            self.renamed()
+            self.renamed(name)
         return file
 
-    def renamed(self):
-        self.history.append(dict(self.names))
+    def renamed(self, path):
+        folder = os.path.dirname(path)
+        self.changes.append((folder, _within(self.names, folder)))
 
-    def force_names(self):
-        self.forced_names, self.history = dict(self.names), []
+    def force_names(self, folder=None):
+        """The names in a folder to the disk; all of them where none is named."""
+        gone = [name for name in self.forced_names if folder in (None, os.path.dirname(name))]
+        for name in gone:
+            del self.forced_names[name]
+        self.forced_names |= self.names if folder is None else _within(self.names, folder)
+        self.changes = [change for change in self.changes if folder not in (None, change[0])]
+
+
+def _within(names, folder):
+    return {name: file for name, file in names.items() if os.path.dirname(name) == folder}
 
 
 class Os:
@@ -162,7 +174,7 @@ class Os:
         disk = self.disk
         disk.call(grows=bool(flags & os.O_CREAT))
         if str(path) in FOLDERS:
-            opened = None
+            opened = str(path)
         elif flags & os.O_CREAT:
             if flags & os.O_EXCL and str(path) in disk.names:
                 raise FileExistsError(errno.EEXIST, "File exists", path)
@@ -194,8 +206,8 @@ class Os:
         disk = self.disk
         disk.call()
         file = self.open_files[descriptor][0]
-        if file is None:
-            disk.force_names()
+        if isinstance(file, str):
+            disk.force_names(file)
         else:
             file.force()
 
@@ -215,7 +227,7 @@ class Os:
         disk.call()
         disk.names[str(target)] = disk.file(source).number
         del disk.names[str(source)]
-        disk.renamed()
+        disk.renamed(target)
 
     def link(self, source, target):
         disk = self.disk
@@ -223,14 +235,14 @@ class Os:
         if str(target) in disk.names:
             raise FileExistsError(errno.EEXIST, "File exists", target)
         disk.names[str(target)] = disk.file(source).number
-        disk.renamed()
+        disk.renamed(target)
 
     def unlink(self, path):
         disk = self.disk
         disk.call()
         disk.file(path)
         del disk.names[str(path)]
-        disk.renamed()
+        disk.renamed(path)
 
     def listdir(self, folder):
         self.disk.call()
@@ -267,10 +279,10 @@ class Vfs(apsw.VFS):
         disk.call()
         if disk.names.pop(name, None) is None:
             raise apsw.IOError
-        disk.renamed()
+        disk.renamed(name)
         if sync:
             disk.call()
-            disk.force_names()
+            disk.force_names(os.path.dirname(name))
 
     def xAccess(self, name, flags):
         return name in self.disk_of().names
@@ -301,7 +313,7 @@ class OpenFile:
         self._call()
         self.file.force()
         if self.new_journal:
-            self.disk.force_names()
+            self.disk.force_names("/sim")
             self.new_journal = False
 
     def xFileSize(self):

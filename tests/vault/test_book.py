@@ -284,6 +284,17 @@ def test_files_that_are_no_ledger(tmp_path):
         opened(tmp_path, "gone.db", create=False)
 
 
+def test_a_file_with_a_torn_page_is_not_opened(book, tmp_path):
+    for line in range(40):
+        spend(book, str(line), line, line + 1)
+    book.close()
+    data = bytearray(book.path.read_bytes())
+    data[3 * 4096 : 4 * 4096] = bytes(4096)
+    book.path.write_bytes(data)
+    with pytest.raises(LedgerError, match="damaged"):
+        opened(tmp_path)
+
+
 # --- marks ----------------------------------------------------------------------------------------
 
 

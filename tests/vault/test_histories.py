@@ -6,11 +6,13 @@ that opens the ledger anew: a release through `leave`, `seal`, `publish`, a chec
 care of the owner. Faults: see `simulated_disk`, and two processes, one within any call of the
 other; old copies put back, over the file or as a new one; a mark that is gone; clocks that jump.
 
-Not covered: wrong statements by the owner (a false `adopt`), faults inside one system call, SQLite
-on Windows. SQLite is apsw's own build, its files are on the simulated disk through a VFS.
+Not covered: copies made by hand in the middle of a commit (`backup` makes none), wrong statements
+by the owner (a false `adopt`), faults inside one system call, SQLite on Windows. SQLite is apsw's
+own build, its files are on the simulated disk through a VFS.
 """
 
 import contextlib
+import itertools
 import random
 from pathlib import PosixPath
 from types import SimpleNamespace
@@ -193,14 +195,12 @@ def step(choice):
     elif what < 0.78:
         lose_power(choice.random())
     elif what < 0.83:
-        STATE.saved = disk.file(LEDGER).seen
+        if f"{LEDGER}-journal" not in disk.names:
+            STATE.saved = disk.file(LEDGER).seen
     elif what < 0.90:
         put_back(choice.random() < 0.5)
     elif what < 0.93:
-        for name in [name for name in disk.names if name.startswith(MARKS)]:
-            disk.names.pop(name)
-        disk.renamed()
-        disk.force_names()
+        lose_mark()
     elif what < 0.96:
         disk.clock += choice.choice((-(10**9), -3600, 3600, 10**9))
     elif what < 0.98:
@@ -244,6 +244,12 @@ def lose_power(seed):
         process = process.outer
 
 
+def lose_mark():
+    for name in [name for name in STATE.disk.names if name.startswith(MARKS)]:
+        STATE.disk.names.pop(name)
+    STATE.disk.force_names()
+
+
 def put_back(same_file):
     """An old copy is put back, as `cp` does, over the file or as a new one."""
     if STATE.saved is None:
@@ -255,7 +261,6 @@ def put_back(same_file):
     file = disk.file(LEDGER) if same_file else disk.create(LEDGER)
     file.seen = STATE.saved
     file.force()
-    disk.renamed()
     disk.force_names()
     STATE.is_newest = STATE.is_newest and present == STATE.saved
 
@@ -352,9 +357,9 @@ def test_no_overspend_no_redraw_nothing_charged_and_lost(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4, 380, 47))
+@pytest.mark.parametrize("seed", range(4, 379, 15))
 def test_a_million_histories(seed):
-    assert histories(range(seed, seed + 47)) == 47 * 2688  # 1,010,688 of the eight
+    assert histories(range(seed, seed + 15)) == 15 * 2688  # 1,008,000 of the 25
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -372,6 +377,30 @@ def test_killed_at_every_call_then_found_then_without_power(seed):
         settle()
 
 
+def test_another_process_at_every_call():
+    """Two processes want what is left of a budget, and the same release."""
+    global STATE
+    start = made(0)
+    for call, line in itertools.product(range(1, LAST_CALL), "bc"):
+        STATE = start.copy()
+        STATE.disk.process = Process()
+        run(release, "a", 0)
+        run(release, "b", 0, faults={call: lambda line=line: run(release, line, 0)})
+        consider()
+        settle()
+
+
+def test_an_old_copy_whose_mark_is_gone():
+    made(0)
+    STATE.disk.process = Process()
+    STATE.saved = STATE.disk.file(LEDGER).seen
+    run(release, "a", 0)
+    put_back(same_file=True)
+    lose_mark()
+    assert not run(release, "a", 0)
+    settle()
+
+
 # --- the simulator finds what is wrong ------------------------------------------------------------
 
 
@@ -384,13 +413,8 @@ def marks_are_not_forced(monkeypatch):
     monkeypatch.setattr(mark, "sync", lambda descriptor: None)
 
 
-def journals_are_not_forced(monkeypatch):
-    """The journal is deleted, and its folder not forced: synchronous = FULL does that."""
-    plain = Vfs.xDelete
-    monkeypatch.setattr(Vfs, "xDelete", lambda self, name, sync: plain(self, name, False))
-
-
 def commits_of_others_are_not_forced(monkeypatch):
+    """A process may be killed when its journal is deleted, and its folder not yet forced."""
     monkeypatch.setattr(ledger, "sync_folder", lambda folder: None)
 
 
@@ -428,6 +452,8 @@ def released_before_is_seen_before_the_lock_only(monkeypatch):
 def search(seeds):
     for seed in seeds:
         test_killed_at_every_call_then_found_then_without_power(seed)
+        test_another_process_at_every_call()
+        test_an_old_copy_whose_mark_is_gone()
         histories([seed])
 
 
@@ -436,7 +462,6 @@ def search(seeds):
     [
         reveals_first,
         marks_are_not_forced,
-        journals_are_not_forced,
         commits_of_others_are_not_forced,
         nothing_is_forced,
         a_missing_mark_is_no_matter,

@@ -46,6 +46,7 @@ FORMAT = 2
 WRITER = (2, 0)  # the least version that may write what this one writes
 BUSY = 30.0  # seconds to wait for other writers
 FIRST = bytes(32)  # what the first entry follows
+CHECKED_WHOLE = 1 << 24  # bytes: pages of a larger file are looked at by `check` only
 PART = 1 << 22  # bytes of numbers in one row
 ROWS = ("<i2", "<i4", "<i8")  # types of numbers of rows; those of sums are texts
 INDEX = ("subject", "line", "start", "stop", "of")
@@ -144,6 +145,8 @@ class Book:
             _make(self.path, self.folder, busy)
         _require_private(self.path)
         with self.reading() as connection:
+            if os.stat(self.path).st_size <= CHECKED_WHOLE:
+                self._check_pages(connection)
             self.id = _meta(connection, "id").decode()
             if self._row(1).body.get("ledger") != self.id:
                 raise self._damaged("its first entry is of another ledger")
@@ -628,8 +631,7 @@ class Book:
         """Check pages, chain, index, numbers, tags, keys and mark; LedgerError names an error."""
         mark = self.mark.read()
         with self.reading() as connection:
-            if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
-                raise self._damaged("the database is corrupted")
+            self._check_pages(connection)
             tags: set[tuple[str, int]] = set()
             for entry in self._rows("ORDER BY seq"):
                 try:
@@ -641,6 +643,10 @@ class Book:
                 raise self._damaged("the table of tags is not that of its entries")
             self._require_newest(mark)
             return self.head
+
+    def _check_pages(self, connection: sqlite3.Connection) -> None:
+        if connection.execute("PRAGMA integrity_check(1)").fetchone()[0] != "ok":
+            raise self._damaged("the database is corrupted")
 
     def _check_entry(self, entry: Entry) -> None:
         body = parse(entry.text)
