@@ -351,7 +351,11 @@ def histories(seeds):
     return sum(explore(made(seed), str(seed), 0) for seed in seeds)
 
 
-@pytest.mark.parametrize("seed", range(4))
+CI = pytest.mark.processes  # ten seconds a seed
+SEEDS = [0, *(pytest.param(seed, marks=CI) for seed in range(1, 4))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_no_overspend_no_redraw_nothing_charged_and_lost(seed):
     assert histories([seed]) == 2688  # 10,752 of the four
 
@@ -362,6 +366,7 @@ def test_a_million_histories(seed):
     assert histories(range(seed, seed + 15)) == 15 * 2688  # 1,008,000 of the 25
 
 
+@CI
 @pytest.mark.parametrize("seed", range(2))
 def test_killed_at_every_call_then_found_then_without_power(seed):
     """Seed 313 found it: another process revealed an entry whose commit the power failure undid."""
@@ -457,6 +462,7 @@ def search(seeds):
         histories([seed])
 
 
+@CI
 @pytest.mark.parametrize(
     "planted",
     [
