@@ -17,6 +17,7 @@ FOLDERS = {
     "statistics": "simulations: coverage, variances, the paper's figures",
     "fuzz": "mutated files for every reader",
     "golden": "outputs and files of earlier versions",
+    "vault": "the trusted core: laws, replays, planted bugs, kills, histories",
     "unit": "each package alone, with kills, races and attacks",
     "processors": "releases, levels and seeds on other BLAS kernels",
     "surface": "names, pages, examples, emulated systems",

@@ -7,10 +7,12 @@ import pandas as pd
 
 from privest.data import Format, inspect
 from privest.workflow import Spec
+from privest.workflow.rows_planner import GAUSSIAN_VARIANCE
 from privest.workflow.spec import Model, Privacy, Public
 
 VARIANCE, LEVEL = 0.3, 2.0
-UNIT = 1 + 0.75 * 2.0**-20  # variance of unit noise of a real release, on the grid of 2⁻¹⁰
+UNIT = GAUSSIAN_VARIANCE  # s times the variance that a plan says, which whole steps do not exceed
+UNIT_BEFORE = 1 + 0.75 * 2.0**-20  # the same of a real release on the grid of 2⁻¹⁰
 POSITIVE = (1e-3, 1e3)  # far around exp(ldl): nothing is clipped
 THETA = np.array([1.0, 0.02, -0.05, 0.4])  # intercept, age, bmi, sex=male
 

@@ -438,7 +438,10 @@ def test_the_command_line(tmp_path):
 
 
 def test_no_other_module_parses():
-    """One reading layer: whoever needs a parser takes it from `reading`."""
+    """One reading layer: whoever needs a parser takes it from `reading`.
+
+    The vault, which imports nothing above it, has its own (`record`), and so has the upgrade.
+    """
     source = Path(pv.__file__).parent
     parsers = r"json\.loads?\(|JSONDecoder|tomllib|np\.(load|genfromtxt|fromfile)\("
     words = rf"\b({parsers}|import zipfile|pickle\.loads?\()"
@@ -447,7 +450,8 @@ def test_no_other_module_parses():
         for path in source.rglob("*.py")
         if re.search(words, path.read_text(encoding="utf-8")) and path.name != "reading.py"
     }
-    assert found == set()
+    core = {name for name in found if name.startswith("vault/")}
+    assert found - core == {"ledger/upgrade.py"}
 
 
 def test_parsers_share_their_words():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from aggregate_cases import Recorded, design_of, weights_of
+from aggregate_cases import Recorded, design_of, most_of, weights_of
 from privest import aggregate
 from privest.errors import NotIdentifiable
 from privest.privacy import Range
@@ -25,9 +25,10 @@ def table(groups=False, rows=400):
 
 
 def solved(design, y, source, level=LEVEL):
-    own = aggregate.Split(level, 0.0, "none", None, level, 1.0)
+    most = most_of(design)
+    own = aggregate.split("none", 3, Range(0.0, 1.0), level=level, most=most)
     z = aggregate.release_sums(design, [y], Range(0.0, 1.0), own, source).sums
-    return aggregate.solve_scores(design, z, level)[:2]
+    return aggregate.solve_scores(design, z, own.level)[:2]
 
 
 @pytest.mark.parametrize("groups", [False, True])

@@ -10,7 +10,6 @@ import statsmodels.api as sm
 import privest as pv
 from privest.errors import InvalidInput
 from privest.lattice import GRID
-from privest.mechanism.source import Generated
 from privest.privacy import gdp
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan
@@ -32,9 +31,7 @@ def released(table, tmp_path_factory):
     path = tmp_path_factory.mktemp("oracle") / "z.parquet"
     plan = make_plan(spec(), table)
     header = simulate_release(plan, path, np.random.default_rng(3), table)
-    noise = np.random.default_rng(3).standard_normal(len(table["ldl"]))
-    z = table["ldl"] + noise / np.sqrt(LEVEL)
-    return plan, header, path, z
+    return plan, header, path, header.values
 
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -148,32 +145,13 @@ def test_the_noise_variance_of_a_reference_set(table, tmp_path):
 # --- the estimate ---------------------------------------------------------------------------------
 
 
-def test_the_estimate_is_that_of_the_regression(table, tmp_path, monkeypatch):
-    """The same generator draws the same noise: the two ways in give the same numbers."""
-    # A generator only gives a seed that is bound to the readings: here its noise is used as it is.
-    monkeypatch.setattr("privest.estimator.regression.seeded", lambda rng, *facts: Generated(rng))
-    X = matrix(table)[:, 1:]
-    seed = 17
-    peer = pv.PrivateLinearRegression(
-        level=LEVEL,
-        noise=VARIANCE,
-        random_state=np.random.default_rng(seed),
-        simulate=True,
-    )
-    peer.fit(X, table["ldl"])
-    plan = make_plan(spec(), table)
-    simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(seed), table)
-    found = estimate(tmp_path / "z.csv")
-    theta = np.array([peer.intercept_, *peer.coef_])
-    np.testing.assert_allclose(found.value, theta, rtol=RTOL)
-
-
 @pytest.mark.parametrize(("errors", "kind"), [("t", "nonrobust"), ("HC2", "HC2"), ("auto", "HC3")])
 def test_errors_from_the_release_are_those_of_statsmodels(released, table, errors, kind):
-    _, _, path, z = released
+    _, header, path, z = released
+    added = header.drawn.variance
     found = estimate(path, cov_type=errors)
     peer = sm.OLS(z, matrix(table)).fit(cov_type=kind, use_t=True)
-    noise = peer.normalized_cov_params / LEVEL
+    noise = peer.normalized_cov_params * added
     # The floor: in no direction less than the known noise, and theirs where it is more than that.
     values, vectors = scipy.linalg.eigh(peer.cov_params(), noise)
     turned = noise @ vectors
@@ -189,8 +167,8 @@ def test_errors_from_the_release_are_those_of_statsmodels(released, table, error
         assert (wider >= 1 - 1e-9).all()
         assert (wider < 1.1).all()
     v = peer.ssr / 196
-    assert found.noise_found == pytest.approx(v - 1 / LEVEL, rel=1e-9)
-    ends = peer.ssr / scipy.stats.chi2.ppf([0.975, 0.025], 196) - 1 / LEVEL
+    assert found.noise_found == pytest.approx(v - added, rel=1e-9)
+    ends = peer.ssr / scipy.stats.chi2.ppf([0.975, 0.025], 196) - added
     np.testing.assert_allclose(found.noise_interval, ends, rtol=1e-9)
     # Split into what the release noise adds and the rest: nowhere more than the noise, exactly that
     # where the rest is not negative by chance.
@@ -205,8 +183,10 @@ def test_a_transformed_target(tmp_path):
     table = people()
     table["ldl"] = np.exp(table["ldl"])
     plan = make_plan(spec(public=Public(VARIANCE), transform="log"), table)
-    simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(1), table)
-    z = np.log(table["ldl"]) + np.random.default_rng(1).standard_normal(200) / np.sqrt(LEVEL)
+    header = simulate_release(plan, tmp_path / "z.csv", np.random.default_rng(1), table)
+    z = header.values
+    noise = z - np.log(table["ldl"])
+    assert np.mean(noise**2) == pytest.approx(1 / LEVEL, rel=5 * np.sqrt(2 / 200))
     peer = sm.OLS(z, matrix(table)).fit()
     # A transform needs a range, and the fit allows for what it clips under the model.
     found = estimate(tmp_path / "z.csv")

@@ -146,7 +146,7 @@ def _mean(source, times=300):
         released = aggregate.release_sums(design, [y], limits, own, source)
         assert released.freedom[0] > 30
         found.append((released.estimate[0] - 1, 1.96 * math.sqrt(released.variance[0])))
-    planned = aggregate.planned_errors(design, own, limits, 1.0)[1][0]
+    planned = aggregate.planned_errors(design, own, 1.0)[1][0]
     noise = math.sqrt(design.noise[0] / own.level)
     return *np.array(found).T, planned, noise
 

@@ -52,7 +52,7 @@ def test_unbiased_with_the_stated_covariance(many):
     ratio = trials * (values.sum() - np.log(values).sum() - n)
     # The χ² limit is off by O(n²/trials), 1 % here: far inside the tail that is left.
     assert ratio < 1.02 * scipy.stats.chi2.isf(FALSE_ALARM, n * (n + 1) / 2)
-    # Simulated noise is on no grid, which adds UNIT − 1 of 1/s to what a plan says.
+    # Whole steps add at most UNIT − 1 of 1/s, which is what a plan says.
     np.testing.assert_allclose(np.sqrt(np.diag(covariance)), plan.standard_error, rtol=UNIT - 1)
 
 
@@ -99,8 +99,9 @@ def test_noise_of_the_release_alone(tmp_path):
 
     table = people(50_000, seed=6)
     plan = make_plan(spec(), table)
-    simulate_release(plan, tmp_path / "z.parquet", np.random.default_rng(9), table)
-    noise = pd.read_parquet(tmp_path / "z.parquet")["z"].to_numpy() - table["ldl"]
+    header = simulate_release(plan, tmp_path / "z.parquet", np.random.default_rng(9), table)
+    z = pd.read_parquet(tmp_path / "z.parquet")["z"].to_numpy()
+    noise = z * header.to_dict()["columns"][0]["unit"] - table["ldl"]
     noise *= np.sqrt(LEVEL)
     assert scipy.stats.kstest(noise, "norm").pvalue > FALSE_ALARM
     limit = scipy.stats.norm.isf(FALSE_ALARM / 2)

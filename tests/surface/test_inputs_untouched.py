@@ -575,8 +575,6 @@ CASES = {
         g.keep(lattice.exactly(g([1.0, np.nan, np.inf]))), WORDS[:3]),
     "lattice.sum_of_products": lambda g: lattice.sum_of_products(
         g.keep([(g(Y), g(H.T)), (g(2 * Y), g(H.T))])),
-    "lattice.exact_sums": lambda g: lattice.exact_sums(
-        g(np.ones(H.shape[1])), lambda use: [use(g(H), g(Y[: len(H)]))]),
     # mechanism
     "mechanism.RunningMechanism.__init__": lambda g: RunningMechanism(
         g(PAIR), lambda y, rng: y, "still"),

@@ -49,7 +49,7 @@ NAMES = {
     "model": {"LinearModel", "NonlinearModel"},
     "lattice": {
         "Coin", "DiscreteGaussian", "DiscreteLaplace", "Exactly", "GAUSSIAN", "GRID",
-        "LAPLACE", "MOST", "exact_sums", "exactly", "finite", "flips_at", "flips_for",
+        "LAPLACE", "MOST", "exactly", "finite", "flips_at", "flips_for",
         "gaussian_integers", "laplace_integers", "literal_factor", "literal_root", "os_words",
         "rounded", "sum_of_products", "tossed", "two_product",
     },

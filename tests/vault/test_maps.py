@@ -221,6 +221,33 @@ def test_the_radius_of_persons_holds_for_all_tables():
             assert sum(Fraction((a - b) ** 2, s * s) for a, b, s in moves) <= bound
 
 
+def test_the_information_of_persons_holds_for_a_step_of_all_their_values():
+    """Every table, every direction: Δ²/σ² of the squares is at most x less that of the sums."""
+    rng, largest = np.random.default_rng(5), 0.0
+    for _ in range(60):
+        rows, size = int(rng.integers(1, 4)), int(rng.integers(1, 3))
+        weights = rng.integers(-5, 6, (rows, size))
+        middles = rng.integers(-3, 4, rows)
+        sums = vault.Sums(
+            np.ones((rows, 1), dtype=int), norm2=rows**2, persons=np.zeros(rows, dtype=int)
+        )
+        squares = vault.PersonSquares(weights, middles, sums)
+        span = vault.Range(-3, 3, 0)
+        law = squares.law(2**14)
+        first = vault.RoundedNormal((2**20,))
+        x = float(squares.pair(first, law, span, 6).amounts["information"])
+        for k in itertools.product((-3, 0, 2), repeat=rows):
+            for step in itertools.product((0, 1), repeat=rows):
+                here, there = (
+                    squares.shown(np.array(at), span, words(0)) for at in (k, np.add(k, step))
+                )
+                moves = zip(here, there, law.sigma, strict=True)
+                moved = sum(((a - b) / s) ** 2 for a, b, s in moves)
+                assert moved <= x
+                largest = max(largest, moved / x)
+    assert largest > 0.5  # it could fail: steps at an end of the range, where r is attained
+
+
 # --- costs ----------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,20 +26,14 @@ from privest.aggregate._lewis import (
     norms,
     sums_of,
 )
+from privest.aggregate._planner import SQUARE_UNIT, UNIT, UNIT_OF_PERSONS, Split
 from privest.arrays import Array, Index
 from privest.errors import InvalidInput
-from privest.lattice import GRID
 from privest.privacy import Range
-from privest.release import extra_variance
+from privest.vault.noise import Integers
 
-NOISE = 1.0 + extra_variance(GRID)  # variance of a released sum, in units of its noise
-FOR_SQUARES = 0.15  # share of μ² for the squares under ε
-FOR_SQUARES_OF_LEVEL = 0.3  # share of c under an exposure
-FREE_SQUARES = 0.8325  # where H is saturated: .8325² ≤ ((1+√5)/2)⁵/16
 NARROW = 0.2  # a_j·R²c/4 ≤ .2·b_j: without squares intervals are at most 10 % wider
-NARROWEST, WIDEST = 1e-40, 1e40  # widths of a range beyond which squares leave the doubles
-SAFE = 0.999  # covers the grid of d in `kappa`, and the rounding of squares
-STEPS, POINTS = 256, 10_000  # of M between ½ and 1, and of d between 0 and 1
+SURE = 1 + 2.0**-16  # of a level for wanted errors: weights that are rounded, and a step's own cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +57,24 @@ class SumDesign:
     def map(self, made: Callable[..., Any], values: Iterable[Array] | None = None) -> Iterator[Any]:
         """made(X, L) of every block of x_i and ℓ_i; with values y made(X, L, y)."""
         return _weighted(self.rows, self.weights, self.persons, made, values)
+
+    @cached_property
+    def whole_weights(self) -> Integers:
+        """W_i of all rows, (K, n): `unit`·ℓ_i."""
+        unit = _unit(self.persons)
+        blocks = self.map(lambda _, L: np.rint(unit * L).astype(np.int64))
+        return np.concatenate(list(blocks))
+
+    @cached_property
+    def whole_shares(self) -> Integers:
+        """q_ij in whole numbers, (K, n), the largest row of norm about `SQUARE_UNIT`."""
+        unit = SQUARE_UNIT / self.peak
+
+        def rounded(_: Array, L: Array) -> Integers:
+            whole: Integers = np.rint(unit * self.shares(L)).astype(np.int64)
+            return whole
+
+        return np.concatenate(list(self.map(rounded)))
 
     @cached_property
     def inverse(self) -> Array:
@@ -170,6 +182,10 @@ def person_rows(rows: FeatureRows, persons: RowPersons) -> FeatureRows:
     return FeatureRows(rows.n, (X / persons.rows[own][:, None] for X, own in blocks))
 
 
+def _unit(persons: RowPersons | None) -> int:
+    return UNIT if persons is None else UNIT_OF_PERSONS
+
+
 def _weighted(
     rows: FeatureRows,
     weights: RowWeights,
@@ -177,11 +193,17 @@ def _weighted(
     made: Callable[..., Any],
     values: Iterable[Array] | None = None,
 ) -> Iterator[Any]:
+    """made(X, L) of every block; L are the doubles of whole numbers over a power of two."""
+    unit = _unit(persons)
+
+    def whole(L: Array) -> Array:
+        return np.rint(unit * L) / unit
+
     if persons is None:
-        return rows.map(lambda X, *y: made(X, weights.of(X), *y), values)
+        return rows.map(lambda X, *y: made(X, whole(weights.of(X)), *y), values)
     counts = (persons.rows[own][:, None] for own in persons.numbers)
     blocks = zip(rows, counts, *(() if values is None else (values,)), strict=True)
-    return (made(X * m, weights.of(X) / m, *y) for X, m, *y in blocks)
+    return (made(X * m, whole(weights.of(X) / m), *y) for X, m, *y in blocks)
 
 
 def _shares(inverse: Array, noise: Array, L: Array) -> Array:
@@ -219,38 +241,15 @@ def sum_design(rows: FeatureRows, triangle: Array, persons: RowPersons | None = 
     return replace(design, shown=shown, left=left, doubled=doubled, peak=max(parts[3]))
 
 
-# --- the promise, divided -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Split:
-    """How a promise is divided between sums and squares.
-
-    level     c₁: Fisher information of z about one value.
-    share     ω of the squares; 0: they are not released, or cost nothing.
-    kind      of squares: "none"; "squares" of residuals; "free", of values, where H is saturated;
-              "persons", of the sums of each person.
-    mu        of both without the grid; None: the promise is an exposure.
-    exposure  the most Fisher information of both about one value.
-    stated    μ of both with the grid, over the range.
-    pilot     c₀ of an earlier release of sums, counted in the last two; 0: none.
-    """
-
-    level: float
-    share: float
-    kind: str
-    mu: float | None
-    exposure: float
-    stated: float
-    pilot: float = 0.0
+# --- what a promise gives -------------------------------------------------------------------------
 
 
 def kind_of(
     design: SumDesign, limits: Range, *, mu: float | None = None, level: float | None = None
 ) -> str:
     """Which squares a release with this promise needs: none where the range does as well."""
-    alone = split("none", design.rows.n, limits, mu=mu, level=level)
-    widest = design.largest_sampling * limits.width**2 * alone.level / 4
+    alone = (mu / limits.width) ** 2 if mu is not None else level or 0.0
+    widest = design.largest_sampling * limits.width**2 * alone / 4
     if (widest <= NARROW * design.noise).all():
         return "none"
     if design.persons is not None:
@@ -258,83 +257,10 @@ def kind_of(
     return "free" if design.saturated and mu is not None else "squares"
 
 
-def split(
-    kind: str, n: int, limits: Range, *, mu: float | None = None, level: float | None = None
-) -> Split:
-    """c₁ and ω for a promised μ over the range, or for an exposure c; of n coefficients."""
-    steps = math.sqrt(_numbers(kind, n)) * GRID
-    width = _width(limits)
-    if not NARROWEST < width < WIDEST:
-        raise InvalidInput(
-            f"a range of width {width:g} is too narrow or too wide for sums: use other units."
-        )
-    if mu is None:
-        assert level is not None
-        return _split_exposure(kind, limits, level, steps)
-    left = mu - steps
-    if left <= 0:
-        raise InvalidInput(
-            f"this ε is too small for {n} sums on the grid: take a larger ε, or fewer coefficients."
-        )
-    c = (left / width) ** 2
-    if kind == "none":
-        return Split(c, 0.0, kind, left, c, mu)
-    if kind == "free":
-        return Split(c, 0.0, kind, left, c * (1 + 16 * FREE_SQUARES**2), mu)
-    own = (1 - FOR_SQUARES) * c
-    if kind == "persons":
-        # Information of the squares about a person: 4k²r² ≤ 2·ωμ²/r², and r is at least R/2.
-        more = (8 if n > 1 else 16) * FOR_SQUARES
-    else:
-        M = np.linspace(0.5, 1.0, STEPS + 1)
-        more = float((4 * (kappa(M, FOR_SQUARES) * M) ** 2).max())
-    return Split(own, FOR_SQUARES, kind, left, own + more * c, mu)
-
-
-def mu_apart(own: Split, n: int, limits: Range, apart: float) -> float:
-    """An upper bound on μ of both releases for two values at most so far apart, with the grid.
-
-    Sums move by √c₁·d; squares by at most k‖q‖·d·(2M·R − d), at the worst M and d.
-    """
-    width = _width(limits)
-    u = np.linspace(0.0, min(apart / width, 1.0), POINTS // 10 + 1)
-    moved = own.level * (u * width) ** 2
-    if own.kind == "persons":
-        moved += own.share * (own.mu or 0.0) ** 2
-    elif own.kind == "free":
-        moved += 16 * FREE_SQUARES**2 * (own.mu or 0.0) ** 2 * (u * (1 - u)) ** 2
-    elif own.kind == "squares" and own.mu is None:
-        moved += own.share * own.exposure * (u * width * (1 - u / 2)) ** 2
-    elif own.kind == "squares" and own.mu is not None:
-        M = np.linspace(0.5, 1.0, STEPS + 1)[:, None]
-        moved += (own.mu * u) ** 2 * ((kappa(M, own.share) * (2 * M - u)) ** 2).max(axis=0)
-    largest = math.sqrt(float(moved.max())) + math.sqrt(_numbers(own.kind, n)) * GRID
-    if own.pilot:
-        largest = math.hypot(largest, math.sqrt(own.pilot) * apart + math.sqrt(n) * GRID)
-    return min(own.stated, largest)
-
-
-def _numbers(kind: str, n: int) -> int:
-    return n + {"none": 0, "persons": n * (n + 1) // 2}.get(kind, n)
-
-
-def _split_exposure(kind: str, limits: Range, level: float, steps: float) -> Split:
-    """Two values d·R apart: sums move by √c₁·R·d, squares by at most √(ωc)·R·d·(1 − d/2M)."""
-    if kind == "persons":
-        raise InvalidInput(
-            "sums of persons with several rows are planned by ε: state epsilon, not a level."
-        )
-    share = 0.0 if kind == "none" else FOR_SQUARES_OF_LEVEL
-    own = (1 - share) * level
-    d = np.linspace(0.0, 1.0, POINTS + 1)
-    moved = d**2 * (own + share * level * (1 - d / 2) ** 2)
-    continuous = _width(limits) * math.sqrt(float(moved.max()) * (1 + 4 / POINTS))
-    return Split(own, share, kind, None, level, continuous + steps)
-
-
 def level_for_errors(design: SumDesign, variance: float, errors: dict[int, float]) -> float:
     """The least c₁ at which all of these standard errors are met: b_j/(e_j² − a_jσ²)."""
     noise, sampling = design.noise, design.sampling
+    sure = SURE * (1 + design.rows.n / _unit(design.persons)) ** 2
     found = 0.0
     for j, error in errors.items():
         left = error**2 - float(sampling[j]) * variance
@@ -343,28 +269,34 @@ def level_for_errors(design: SumDesign, variance: float, errors: dict[int, float
                 f"coefficient {j} cannot have the standard error {error:g}: without privacy noise "
                 f"it is {math.sqrt(sampling[j] * variance):.4g}."
             )
-        found = max(found, NOISE * float(noise[j]) / left)
+        found = max(found, sure * float(noise[j]) / left)
     return found
 
 
 def planned_errors(
     design: SumDesign,
     own: Split,
-    limits: Range,
     variance: float | None,
     correlation: float | None = None,
+    level: float | None = None,
 ) -> tuple[Array, Array, Array | None]:
     """Standard errors by noise, and with residuals (NaN: σ² unknown); rel_j of the squares.
 
     correlation  of any two residuals of a person; None: they may depend in any way.
+    level        c₁ of other sums, beside the same squares.
     """
-    noise = NOISE * design.noise / own.level
+    noise = noise_variance(design, own, level)
     sampling = design.planned_sampling(correlation)
     total = noise + sampling * (math.nan if variance is None else variance)
     relative = None
     if own.kind != "none":
-        relative = noise_of_squares(design, own, squares_scale(design, own, limits)) / total
+        relative = noise_of_squares(design, squares_scale(design, own)) / total
     return np.sqrt(noise), np.sqrt(total), relative
+
+
+def noise_variance(design: SumDesign, own: Split, level: float | None = None) -> Array:
+    """b_j/c₁, and at most a quarter of a step squared for each rounded value."""
+    return design.noise / (level or own.level) + design.sampling * own.step**2 / 4
 
 
 def sum_covariance(cross: Array, gram: Array, level: float, variance: Array) -> Array:
@@ -377,47 +309,20 @@ def sum_covariance(cross: Array, gram: Array, level: float, variance: Array) -> 
     return np.asarray(found)
 
 
-def noise_of_squares(design: SumDesign, own: Split, scale: float) -> Array:
-    return design.inflation * design.noise / scale
+def noise_of_squares(design: SumDesign, scale: float | Array) -> Array:
+    return np.asarray(design.inflation * design.noise / scale)
 
 
-def squares_scale(design: SumDesign, own: Split, limits: Range, M: float = 0.75) -> float:
-    """k of t = k·Σ q_i ρ_i + e, where the fitted means are at M."""
-    width, largest = _width(limits), design.peak
-    if own.kind == "persons":
-        return person_scale(own, design.rows.n, width * M)
-    if own.kind == "free":
-        assert own.mu is not None
-        return FREE_SQUARES * 4 * own.mu / (width**2 * largest)
-    if own.mu is None:
-        return SAFE * math.sqrt(own.share * own.exposure) / (2 * width * M * largest)
-    return SAFE * own.mu / width**2 * float(kappa(np.array(M), own.share)) / largest
+def squares_scale(design: SumDesign, own: Split, M: float = 0.75) -> float:
+    """k of t = k·Σ q_i ρ_i + e, where the fitted means are M of the width from an end.
 
-
-def person_scale(own: Split, n: int, reach: float) -> float:
-    """k of the squares of persons with ‖u_P‖ ≤ r: k‖A − B‖ ≤ √ω·μ, A, B ≥ 0."""
-    assert own.mu is not None
-    return SAFE / (1 + n**2 * 2.0**-52) * math.sqrt(own.share / min(n, 2)) * own.mu / reach**2
-
-
-def _width(limits: Range) -> float:
-    return math.nextafter(limits.width, math.inf)
-
-
-def kappa(M: Array, share: float) -> Array:
-    """κ(M): the largest scale of squares beside sums with the share 1 − ω of μ², times R²/μ.
-
-    κ² = min over 0 < d ≤ 1 of (1 − (1−ω)d²)/(d²(2M−d)²): two values d·R apart, M = ½ + |m −
-    middle|/R at the fitted mean m.
+    Persons: t = k·Σ u_P u_Pᵀ + e with k²·2r⁴ the reserved μ², r = M of the width.
     """
-    place = np.ceil(np.clip((np.asarray(M) - 0.5) * 2, 0, 1) * STEPS).astype(int)
-    return np.asarray(_kappas(share)[place])
-
-
-@cache
-def _kappas(share: float) -> Array:
-    d = np.linspace(0.0, 1.0, POINTS + 1)[1:]
-    above = 1 - (1 - share) * d**2
-    with np.errstate(divide="ignore"):
-        least = [(above / (d * (2 * M - d)) ** 2).min() for M in np.linspace(0.5, 1.0, STEPS + 1)]
-    return np.sqrt(least)
+    steps = own.range.steps
+    if own.kind == "persons":
+        assert own.reserve is not None
+        times = 2 if design.rows.n > 1 else 1
+        radius = M * steps * own.step
+        return math.sqrt(float(own.reserve.amounts["mu2"]) / times) / radius**2
+    reach = np.array([steps if own.kind == "free" else 2 * M * steps])
+    return math.sqrt(float(own.curve(reach)[0])) / (design.peak * own.step**2)

@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privest.aggregate._design import (
-    NOISE,
-    SAFE,
-    Split,
-    SumDesign,
-    kappa,
-    noise_of_squares,
-    person_scale,
-    squares_scale,
-)
+from privest import vault
+from privest.aggregate._design import SumDesign, noise_of_squares, noise_variance
 from privest.aggregate._interval import VarianceFromSquares
-from privest.aggregate._lewis import BLOCK, norms
-from privest.arrays import Array, fingerprint_of
+from privest.aggregate._planner import Split, square_law
+from privest.aggregate._ways import Asked, LeftSums, Values, Way, as_way
+from privest.arrays import Array
 from privest.errors import InvalidInput
-from privest.lattice import GRID, MOST, Over, exact_sums
 from privest.mechanism.source import Source
 from privest.privacy import Range
+from privest.vault.noise import Integers
 
 
 @dataclass(frozen=True, eq=False)
 class SumRelease:
     """What leaves: a function of the released sums and of public rows.
 
-    sums      z; `squares`: t (None: they were not released), of scale k.
+    sums      z in units of its noise, counted from 0; `squares`: t (None: they were not released),
+              of scale k.
     estimate  θ̂.
     variance  with the degrees of freedom `freedom` of Student's t: of the interval of
               `VarianceFromSquares`. Without squares the largest, b_j/c₁ + a_j·R²/4, and infinite.
     shown     u_j, the sampling variance as the squares show it; it may be negative.
+    integers  that left, sums and squares.
     """
 
     sums: Array
@@ -45,210 +38,163 @@ class SumRelease:
     variance: Array
     freedom: Array
     shown: Array | None
-    scale: float | None
+    scale: Array | None
+    integers: tuple[tuple[int, ...], ...]
 
 
 def release_sums(
-    design: SumDesign, values: Iterable[Array], limits: Range, own: Split, source: Source
+    design: SumDesign,
+    values: Iterable[Array] | vault.Private,
+    limits: Range,
+    own: Split,
+    source: Way | Source,
+    *,
+    centre: Array | None = None,
+    what: str = "sums",
 ) -> SumRelease:
-    """Both releases of a table; `values`, one array per block of its rows, are clipped first."""
+    """Both releases of a table, of one array per block of its rows, or of sealed values.
+
+    limits  of the values, or of their distance from the prediction by the coefficients `centre`.
+    what    is released: the name of the sums' entry in a ledger.
+    """
     if own.kind != "none" and (own.kind == "persons") != (design.persons is not None):
         raise InvalidInput(f"squares of kind {own.kind!r} do not go with these rows.")
-    root = _root(own)
-    z_rows = _Clipped(design, values, limits, root)
-    if own.kind == "free":
-        return _release_free(design, z_rows, limits, own, root, source)
-    most = require_room(design, limits, own)
-    z = _noisy(z_rows.weighted, most, source, 0, own.level)
-    estimate = design.inverse @ z / root
-    if own.kind == "none":
-        widest = _known(design, root) + _top(design, limits)
-        return SumRelease(z, None, estimate, widest, np.full(len(z), np.inf), None, None)
-    if own.kind == "persons":
-        scale, over, top = _person_squares(design, z_rows, own, estimate)
-        t = _noisy(over, top, source, 1, own.level)
-        beta = design.inverse
-        squares = np.einsum("ij,jk,ik->i", beta, _matrix(t, len(z)), beta) / scale
-        shown = squares * design.inflation
-    else:
-        scale, over, top = _squares(design, z_rows, limits, own, estimate)
-        t = _noisy(over, top, source, 1, own.level)
-        shown = t * noise_of_squares(design, own, scale)
-    spread = noise_of_squares(design, own, scale)
-    variance, freedom = _student(design, limits, root, shown, spread)
-    return SumRelease(z, t, estimate, variance, freedom, shown, scale)
+    row = _one_row(design, values)
+    return _Releasing(design, limits, own, as_way(source), centre).released(row, what)
 
 
-def _known(design: SumDesign, root: float) -> Array:
-    """b_j/c₁: the variance by the noise of the sums."""
-    return NOISE * design.noise / root**2
+def _one_row(design: SumDesign, values: Iterable[Array] | vault.Private) -> Values:
+    """Plain values as one array; sealed ones as they are."""
+    if isinstance(values, vault.Private):
+        return values
+    blocks = [np.asarray(block, dtype=np.float64) for block in values]
+    sizes = [(len(X),) for X in design.rows]
+    if [block.shape for block in blocks] != sizes or any(np.isnan(y).any() for y in blocks):
+        raise InvalidInput("every row needs one value: leave rows without a value out.")
+    return np.concatenate(blocks)
 
 
-def _top(design: SumDesign, limits: Range) -> Array:
-    """a_j·R²/4: the largest variance by residuals, of values at both ends of the range."""
-    return design.largest_sampling * limits.width**2 / 4
+class _Releasing:
+    """One release on its way: `released` makes sums, then squares, then the estimate."""
 
-
-def _student(
-    design: SumDesign, limits: Range, root: float, shown: Array, noise: Array
-) -> tuple[Array, Array]:
-    known, top = _known(design, root), _top(design, limits)
-    return VarianceFromSquares(known, shown, noise, top, design.freedom).student()
-
-
-class _Clipped:
     def __init__(
-        self, design: SumDesign, values: Iterable[Array], limits: Range, root: float
+        self, design: SumDesign, limits: Range, own: Split, way: Way, centre: Array | None
     ) -> None:
-        self.design, self.values, self.limits, self.root = design, values, limits, root
+        self.design, self.limits, self.own, self.way = design, limits, own, way
+        numbers = None if design.persons is None else np.concatenate(design.persons.numbers)
+        self.map = vault.Sums(design.whole_weights, norm2=own.norm2, persons=numbers)
+        self.centre: Integers | None = None
+        if centre is not None:
+            self.centre = np.rint(self._along(centre) / own.step).astype(np.int64)
 
-    def map(self, made: Callable[[Array, Array, Array], Any]) -> Iterator[Any]:
-        limits = self.limits
+    def _along(self, theta: Array) -> Array:
+        """Xθ of all rows."""
+        return np.concatenate([X @ theta for X, _ in self.design.map(lambda X, L: (X, L))])
 
-        def clipped(X: Array, L: Array, y: Array) -> Any:  # noqa: ANN401
-            given = np.asarray(y, dtype=np.float64)
-            if given.shape != (len(X),) or np.isnan(given).any():
-                raise InvalidInput("every row needs one value: leave rows without a value out.")
-            return made(X, L, np.clip(given, limits.low, limits.high))
-
-        return self.design.map(clipped, self.values)
-
-    def weighted(self, use: Callable[[Array, Array], Any]) -> Iterator[Any]:
-        root = self.root
-        return self.map(lambda _, L, y: use(root * L, y))
-
-
-def _noisy(over: Over, most: Array, source: Source, at: int, level: float) -> Array:
-    """Σ c_i v_i with noise of variance 1 on every sum; `most` bounds Σ |c_i v_i|, publicly."""
-    _require_on_grid(most)
-    facts = fingerprint_of("sums", np.array([level, at]), most)
-    return source.add_noise(
-        lambda: exact_sums(most, over), shape=(len(most),), at=at, fingerprint=facts
-    )
-
-
-def _squares(
-    design: SumDesign, rows: _Clipped, limits: Range, own: Split, estimate: Array
-) -> tuple[float, Over, Array]:
-    width, shares = math.nextafter(limits.width, math.inf), design.shares
-
-    def able(X: Array, L: Array) -> float:
-        M = _farther(X, estimate, limits)
-        with np.errstate(divide="ignore"):
-            most = (kappa(M, own.share) if own.mu is not None else 1 / M) / norms(shares(L).T)
-        return float(most.min(initial=math.inf))
-
-    least = min(design.map(able))
-    if own.mu is not None:
-        scale = SAFE * own.mu / width**2 * least
-    else:
-        scale = SAFE * math.sqrt(own.share * own.exposure) / (2 * width) * least
-
-    def over(use: Callable[[Array, Array], Any]) -> Iterator[Any]:
-        return rows.map(
-            lambda X, L, y: use(scale * shares(L), (y - _fitted(X, estimate, limits)) ** 2)
+    def released(self, values: Values, what: str) -> SumRelease:
+        own, design = self.own, self.design
+        asked = Asked(what, self.map, own.law, own.range, self.centre, own.reserve)
+        left = self.way.leave(values, asked)
+        self.own = own = replace(own, law=left.law, range=left.range)
+        z = np.array([float(number) for number in left.integers])
+        beside = self._estimate(z)
+        whole = z
+        if self.centre is not None:  # sums of the centres are public: whole numbers, added exactly
+            centres = vault.maps.exact_sums(
+                self.map.weights, self.centre, int(np.abs(self.centre).max(initial=0))
+            )
+            whole = np.array([float(a + b) for a, b in zip(left.integers, centres, strict=True)])
+        sums = whole / own.law.sigma[0]
+        estimate = self._estimate(whole)
+        if own.kind == "none":
+            widest = noise_variance(design, own) + self._top
+            none = np.full(len(z), np.inf)
+            return SumRelease(sums, None, estimate, widest, none, None, None, (left.integers,))
+        squares, scale, shown, spread = self._squares(values, beside)
+        evidence = VarianceFromSquares(
+            noise_variance(design, own), shown, spread, self._top, design.freedom
         )
+        variance, freedom = evidence.student()
+        t = np.array([float(number) for number in squares.integers])
+        return SumRelease(
+            sums, t / _sigma(squares), estimate, variance, freedom, shown, scale,
+            (left.integers, squares.integers),
+        )  # fmt: skip
 
-    return scale, over, scale * design.shown * width**2
+    @property
+    def _top(self) -> Array:
+        """a_j·R²/4: the largest variance by residuals, of values at both ends of the range."""
+        return self.design.largest_sampling * self.limits.width**2 / 4
 
+    def _estimate(self, z: Array) -> Array:
+        return np.asarray(self.design.inverse @ z * (self.own.step / self.own.unit))
 
-def _person_squares(
-    design: SumDesign, rows: _Clipped, own: Split, estimate: Array
-) -> tuple[float, Over, Array]:
-    """k, the entries of Σ u_P u_Pᵀ (off the diagonal times √2), u_P = Σ ℓ_i r_i, and their bound.
+    def _squares(self, values: Values, estimate: Array) -> tuple[LeftSums, Array, Array, Array]:
+        """What left, k of each number, and u_j with the deviation of its noise."""
+        own, design = self.own, self.design
+        middles = self._middles(estimate)
+        squares: vault.Squares | vault.PersonSquares
+        if own.kind == "persons":
+            squares = vault.PersonSquares(self.map.weights, middles, self.map)
+        else:
+            squares = vault.Squares(design.whole_shares, middles, self.map)
+        law = square_law(squares, own)
+        asked = Asked("squares", squares, law, own.range, self.centre)
+        left = self.way.leave(values, asked)
+        t = np.array([float(number) for number in left.integers])
+        if own.kind == "persons":
+            return self._of_persons(left, t)
+        # Of Σ q_i ρ_i the whole numbers show so many units; rounded weights leave their sum alone.
+        units = np.maximum(design.whole_shares.sum(axis=0), 1) / (design.shown * own.step**2)
+        scale = units / _sigma(left)
+        spread = noise_of_squares(design, scale)
+        shown = spread * t / _sigma(left)
+        if own.kind != "free":
+            return left, scale, shown, spread
+        known, slope, noise = self._about_the_middle(estimate)
+        unit = design.inflation * design.noise
+        drift = np.einsum("ij,jk,ik->i", slope, noise, slope)
+        return left, scale, shown - unit * known, unit * np.sqrt(1 / scale**2 + 4 * drift)
 
-    ‖A − B‖ ≤ √2·r² for A, B ≥ 0 of norm r², r = R·max_P Σ‖ℓ_i‖M_i.
-    """
-    assert design.persons is not None
-    limits, n = rows.limits, design.rows.n
-    width = math.nextafter(limits.width, math.inf)
-    reach = design.map(lambda X, L: (width * norms(L.T) * _farther(X, estimate, limits))[:, None])
-    largest = float(design.persons.sums(reach, 1).max())
-    scale = person_scale(own, n, largest)
-    upper = np.triu_indices(n)
-    times = np.where(upper[0] == upper[1], 1.0, math.sqrt(2)) * scale
+    def _middles(self, estimate: Array) -> Integers:
+        """m_i: the means that the sums show, within the range; of free squares its middle."""
+        low, high = self.own.range.ends
+        if self.own.kind == "free":
+            return np.full(self.design.rows.count, (low + high) // 2)
+        fitted = np.rint(self._along(estimate) / self.own.step)
+        middles: Integers = np.clip(fitted, low, high).astype(np.int64)
+        return middles
 
-    def over(use: Callable[[Array, Array], Any]) -> Iterator[Any]:
-        assert design.persons is not None
-        residuals = rows.map(lambda X, L, y: L * (y - _fitted(X, estimate, limits))[:, None])
-        U = design.persons.sums(residuals, n)
-        for at in range(0, len(U), BLOCK):
-            part = U[at : at + BLOCK]
-            yield use(part[:, upper[0]] * part[:, upper[1]] * times, np.ones(len(part)))
+    def _of_persons(self, left: LeftSums, t: Array) -> tuple[LeftSums, Array, Array, Array]:
+        own, design, beta = self.own, self.design, self.design.inverse
+        n = len(beta)
+        matrix = np.zeros((n, n))
+        matrix[np.triu_indices(n)] = t
+        matrix = matrix + np.triu(matrix, 1).T
+        per_unit = (own.step / own.unit) ** 2
+        squares = np.einsum("ij,jk,ik->i", beta, matrix, beta) * per_unit
+        scale = np.full(n, 1 / (per_unit * _sigma(left).max()))
+        return left, scale, squares * design.inflation, noise_of_squares(design, scale)
 
-    most = np.full(len(times), scale * math.sqrt(2) * largest**2 * len(design.persons.rows))
-    return scale, over, most
+    def _about_the_middle(self, estimate: Array) -> tuple[Array, Array, Array]:
+        """What squares about the middle show besides residuals: (mean − middle)², less its noise.
 
+        Σ q(m² − noise), its slope Σ q·m·x in θ̂, and the covariance of θ̂ by noise.
+        """
+        design = self.design
+        noise = design.inverse @ design.inverse.T / self.own.level
+        middle = sum(self.own.range.ends) // 2 * self.own.step
 
-def _matrix(entries: Array, n: int) -> Array:
-    upper = np.triu_indices(n)
-    found = np.zeros((n, n))
-    found[upper] = np.where(upper[0] == upper[1], 1.0, math.sqrt(0.5)) * entries
-    return found + np.triu(found, 1).T
+        def means(X: Array, L: Array) -> tuple[Array, Array]:
+            q, off = design.shares(L), X @ estimate - middle
+            known = (off**2 - np.einsum("ij,jk,ik->i", X, noise, X)) @ q
+            return known, (q * off[:, None]).T @ X
 
-
-def _fitted(X: Array, estimate: Array, limits: Range) -> Array:
-    return np.asarray(np.clip(X @ estimate, limits.low, limits.high))
-
-
-def _farther(X: Array, estimate: Array, limits: Range) -> Array:
-    """M_i = ½ + |m_i − middle|/R."""
-    middle, width = (limits.low + limits.high) / 2, math.nextafter(limits.width, math.inf)
-    return np.asarray(0.5 + np.abs(_fitted(X, estimate, limits) - middle) / width)
-
-
-def _release_free(
-    design: SumDesign, rows: _Clipped, limits: Range, own: Split, root: float, source: Source
-) -> SumRelease:
-    """Sums and squares at once, for means of groups: the squares cost nothing."""
-    middle = (limits.low + limits.high) / 2
-    scale = SAFE * squares_scale(design, own, limits)
-    shares = design.shares
-
-    def over(use: Callable[[Array, Array], Any]) -> Iterator[Any]:
-        def both(_: Array, L: Array, y: Array) -> Any:  # noqa: ANN401
-            none = np.zeros_like(L)
-            c = np.block([[root * L, none], [none, scale * shares(L)]])
-            return use(c, np.concatenate([y, (y - middle) ** 2]))
-
-        return rows.map(both)
-
-    most = np.concatenate(
-        [require_room(design, limits, own), scale * design.shown * limits.width**2]
-    )
-    z, t = np.split(_noisy(over, most, source, 0, own.level), 2)
-    estimate = design.inverse @ z / root
-    noise = design.inverse @ design.inverse.T / root**2
-
-    def means(X: Array, L: Array) -> tuple[Array, Array]:
-        q, off = shares(L), X @ estimate - middle
-        known = (off**2 - np.einsum("ij,jk,ik->i", X, noise, X)) @ q
-        return known, (q * off[:, None]).T @ X
-
-    known, slope = (np.sum(one, axis=0) for one in zip(*design.map(means)))
-    unit = design.inflation * design.noise
-    spread = unit * np.sqrt(1 / scale**2 + 4 * np.einsum("ij,jk,ik->i", slope, noise, slope))
-    shown = unit * (t / scale - known)
-    variance, freedom = _student(design, limits, root, shown, spread)
-    return SumRelease(z, t, estimate, variance, freedom, shown, scale)
+        known, slope = (np.sum(one, axis=0) for one in zip(*design.map(means)))
+        return known, slope, noise
 
 
-def require_room(design: SumDesign, limits: Range, own: Split) -> Array:
-    """Bounds on the sums, in deviations of their noise: public, and refused beyond the grid."""
-    largest = max(abs(limits.low), abs(limits.high))
-    with np.errstate(over="ignore"):  # infinity is refused too
-        most = _root(own) * design.sums.sizes * largest
-    _require_on_grid(most)
-    return np.asarray(most)
-
-
-def _require_on_grid(most: Array) -> None:
-    if not float(most.max()) < MOST * GRID / 2:
-        raise InvalidInput(
-            f"the sums reach {float(most.max()):.1e} deviations of their noise, more than the grid "
-            "holds: take a range nearer to 0 for its width, or a stricter level."
-        )
-
-
-def _root(own: Split) -> float:
-    return math.sqrt(own.level) * (1 - 2.0**-50)
+def _sigma(left: LeftSums) -> Array:
+    """σ of every number."""
+    sigma = np.array([float(one) for one in left.law.sigma])
+    return np.broadcast_to(sigma, len(left.integers))

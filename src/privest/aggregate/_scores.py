@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from privest.aggregate._design import NOISE, SumDesign
+from privest.aggregate._design import SumDesign
 from privest.aggregate._lewis import norms
 from privest.arrays import Array
 from privest.errors import NotIdentifiable
@@ -44,7 +44,7 @@ def solve_scores(design: SumDesign, sums: Array, level: float) -> tuple[Array, A
     for _ in range(STEPS):
         if np.linalg.norm(now.score) <= CLOSE * (1 + np.linalg.norm(wanted)):
             inverse = np.linalg.inv(now.slope)
-            noise = NOISE / level * inverse @ inverse.T
+            noise = inverse @ inverse.T / level
             return theta, noise + inverse @ now.spread @ inverse.T
         try:
             step = np.linalg.solve(now.slope, now.score)

@@ -30,6 +30,7 @@ LEVELS = (1e-20, 1e20)  # of the first measurement: squares of what is estimated
 AGAIN = 8  # calls that must not all be the same
 TRIALS = 2000  # of the attacker
 DEVIATIONS = 5.0  # an attacker is called better than the level allows beyond so many errors
+WHOLE = 2.0**53
 SMALLEST_GRID = 1e-6  # of the spread of the outputs: finer ones are those of doubles
 ROUNDINGS = 8  # of an output: n·unit, an offset, and the distance of two outputs
 
@@ -160,9 +161,13 @@ def common_grid(every: list[Array]) -> tuple[float, bool]:
     """The step of the grid of the first outputs (0: none is seen), and whether all share it.
 
     A grid that moves with the measurement reveals its digits. Outputs lie on it to rounding.
+    Whole numbers have the step 1, however far apart they are.
     """
     steps, shared = [], True
     for i in range(every[0].shape[1]):
+        if all(_are_whole(z[:, i]) for z in every):
+            steps.append(1.0)
+            continue
         column = np.unique(every[0][:, i])
         gaps = np.diff(column)
         wide = column[-1] - column[0]
@@ -178,6 +183,11 @@ def common_grid(every: list[Array]) -> tuple[float, bool]:
             shared = shared and bool((np.abs(n - np.round(n)) <= rounding).all())
         steps.append(step)
     return min(steps), shared
+
+
+def _are_whole(z: Array) -> bool:
+    """Whether these are whole numbers that doubles hold exactly, and not all doubles are whole."""
+    return bool(((z == np.trunc(z)) & (np.abs(z) < WHOLE)).all())
 
 
 def _claimed(real: RunningMechanism, S: PSD, look: Look) -> Check:

@@ -242,17 +242,19 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[mi
             raise InvalidInput("noisy sums need a range (low, high): values are clipped to it.")
         if (self.epsilon is None) == (level is None):
             raise InvalidInput("noisy sums need epsilon or level, one of them.")
+        mu = exposure = None
         if self.epsilon is None:
-            promise = {"level": as_positive(level, "level")}  # type: ignore[arg-type]
+            exposure = as_positive(level, "level")  # type: ignore[arg-type]
         else:
-            promise = {"mu": gdp.mu_of(self.epsilon, self.delta)}
+            mu = gdp.mu_of(self.epsilon, self.delta)
         shown, names, limits = ~np.isnan(measurements), self._names(), Range(*ends)
         kept, sums = FeatureRows(rows.shape[1], [rows[shown]]), RunningLeastSquares(rows.shape[1])
         for triangle in kept.map(partial(np.linalg.qr, mode="r")):
             sums.add_matrix(triangle)
         sums.require_full(names, f"X, {kept.count:,} samples", kept.count)
         plan = sum_design(kept, sums.upper)
-        own = split(kind_of(plan, limits, **promise), kept.n, limits, **promise)
+        kind = kind_of(plan, limits, mu=mu, level=exposure)
+        own = split(kind, kept.n, limits, mu=mu, level=exposure)
         if self.account is not None:
             if not self.account.is_open:
                 self.account.open(Budget(level=own.exposure))

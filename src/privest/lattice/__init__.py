@@ -8,7 +8,6 @@ proves every step. `Coin` is randomised response: one random bit.
 
 from privest.lattice._exact import (
     Exactly,
-    exact_sums,
     exactly,
     finite,
     literal_factor,
@@ -16,7 +15,6 @@ from privest.lattice._exact import (
     sum_of_products,
     two_product,
 )
-from privest.lattice._exact import Over as Over
 from privest.lattice._rounding import MOST, rounded
 from privest.lattice._sampler import (
     GAUSSIAN,
@@ -34,7 +32,7 @@ from privest.lattice.coins import Coin, flips_at, flips_for, tossed
 
 __all__ = [
     "GAUSSIAN", "GRID", "LAPLACE", "MOST", "Coin", "DiscreteGaussian", "DiscreteLaplace",
-    "Exactly", "exact_sums", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
+    "Exactly", "exactly", "finite", "flips_at", "flips_for", "gaussian_integers",
     "laplace_integers", "literal_factor", "literal_root", "os_words", "rounded", "sum_of_products",
     "tossed", "two_product",
 ]  # fmt: skip

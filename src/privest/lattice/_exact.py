@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy
 
-from privest.arrays import EPS, Array, Flags
-from privest.errors import InvalidInput
+from privest.arrays import EPS, Array
 
 _PIECE, _LEAST = 2**14, 256  # products looked at together, and of how many entries at least
 _LARGEST = float(np.finfo(np.float64).max)
@@ -21,11 +18,6 @@ _HALVED = ~np.int64(2**26 - 1)  # keeps 27 of 53 digits of a double
 _ROUNDED = np.int64(2**26), ~np.int64(2**27 - 1)  # rounds to 26 digits
 # Σ|c v| for which sums are exact to within the public slack: twice the numbers the grid can hold.
 _USUAL = 2.0**43
-_ROWS = 4096  # products of a running sum that are added up together
-_SMALLEST = 1130  # every double is 53 digits times at least 2^−1126
-_SAFE = 2.0**1000  # products and sums below it do not overflow
-
-Over = Callable[[Callable[[Array, Array], Any]], Iterable[Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,62 +77,6 @@ def sum_of_products(terms: Sequence[tuple[Array, Array]]) -> Exactly:
 
     slack = _slack(count, sizes.reshape(shape))
     return Exactly(high.reshape(shape), low.reshape(shape), slack, exact)
-
-
-def exact_sums(most: Array, over: Over) -> Exactly:
-    """u_j = Σ_i c_ij·v_i over any number of rows, with the error of one sum of 4096.
-
-    most   (n,), public: at least Σ_i |c_ij·v_i|. The slack is made of it, not of the values.
-    over   applies a function to every block of rows c (rows, n) and v (rows,) and gives what it
-           returns; once more where doubles do not decide, with the same rows.
-
-    Sums of 4096 products are added by `math.fsum`, which rounds correctly (PROOF.md §8): no order
-    and no cut changes what is decided. c and v are finite; v is private. Beyond 2^1000 nothing is
-    claimed (slack ∞): fractions decide.
-    """
-    most = np.asarray(most, dtype=np.float64)
-    known, parts = most < _SAFE, [np.zeros((0, len(most)))]
-    for found, able in over(partial(_pieces, known)):
-        parts.append(found)
-        known = known & able
-    columns = np.concatenate(parts).T.tolist()
-    high = [math.fsum(column) for column in columns]
-    low = [math.fsum([*column, -top]) for column, top in zip(columns, high)]
-    slack = np.where(known, (_ROWS**2 + 2) * 2.0**-105 * np.maximum(most, _USUAL), np.inf)
-
-    def exact(j: int) -> Fraction:
-        return Fraction(sum(over(partial(_whole, j))), 1 << 2 * _SMALLEST)
-
-    return Exactly(np.array(high), np.array(low), slack, exact)
-
-
-def _pieces(known: Flags, c: Array, v: Array) -> tuple[Array, Flags]:
-    """high and low of 4096 rows at a time, (2·pieces, n); columns that are not known have 0."""
-    c, v = np.asarray(c, dtype=np.float64), np.asarray(v, dtype=np.float64)
-    if c.shape != (len(v), len(known)):
-        raise InvalidInput(f"{len(v)} values need weights {(len(v), len(known))}, not {c.shape}.")
-    known = known & (np.abs(c) < _SAFE).all(axis=0)  # larger ones cannot be split
-    weights = c if known.all() else np.where(known, c, 0.0)
-    found = np.empty((-(-len(v) // _ROWS), 2, len(known)))
-    with np.errstate(all="ignore"):
-        for k, at in enumerate(range(0, len(v), _ROWS)):
-            piece, (high, low) = slice(at, at + _ROWS), found[k]
-            _add_up(weights[piece], v[piece, None], high, low, np.empty(len(known)))
-    return found.reshape(-1, len(known)), known
-
-
-def _whole(j: int, c: Array, v: Array) -> int:
-    """Σ c_ij·v_i of a block, in units of 2^−2260: every product of two doubles is an integer."""
-    whole = zip(*_integers(c[:, j]), *_integers(v))
-    return sum(m * k << (p + q) for m, p, k, q in whole)
-
-
-def _integers(values: Array) -> tuple[list[int], list[int]]:
-    """Whole numbers and powers p ≥ 0 of two: value = number·2^(p − 1130)."""
-    mantissa, exponent = np.frexp(values)
-    whole = np.ldexp(mantissa, 53).astype(np.int64)
-    power = np.where(whole == 0, 0, exponent - 53 + _SMALLEST)
-    return whole.tolist(), power.tolist()
 
 
 def _slack(count: int, sizes: Array) -> Array | float:

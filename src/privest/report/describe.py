@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from privest.aggregate import mu_apart
 from privest.privacy.exposures import DELTA
 from privest.report.exposure import Private, exposure
 from privest.report.sections import Number, Part, Section, Sentence, say, section, table, warn
@@ -85,8 +83,7 @@ def _private(terms: Terms, column: Column, known: tuple[float, bool] | None, h: 
     limits, sums = terms.limits(column), dict[str, Any]()
     if terms.splits and limits is not None:
         own = terms.splits[terms.columns.index(column)]
-        told = partial(mu_apart, own, len(terms.names), terms.summed(column))
-        sums = {"mu_apart": told, "exposure": own.exposure}
+        sums = {"mu_apart": own.mu_apart, "exposure": own.exposure}
     return Private(
         target=column.target, level=column.level, distribution=terms.distribution.name,
         logarithm=terms.model.transform == "log", ends=terms.ends(column),

@@ -254,7 +254,7 @@ def other_levels(plan: Plan) -> list[Sentence]:
         return [say("other_levels", points=points)]
     if not errors.alone or not errors.guesses:
         return []
-    added = plan.distribution.variance(column.level, plan.limits(column), simulated=False)
+    added = plan.distribution.variance(column.level, plan.limits(column))
     ratio = [math.sqrt(1 + added / sd**2) for sd in _guessed_sds(plan, column)]
     return [say("ratio_fractions", ratio=ratio)]
 

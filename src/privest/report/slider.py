@@ -93,11 +93,9 @@ def epsilon_of_amount(terms: Terms, amount: float, unit: str = "level") -> float
     delta = _delta(terms)
     if unit == "mu2":
         return gdp.epsilon_of(math.sqrt(amount), delta)
-    if terms.splits:  # with the same squares; the grid's part does not grow
+    if terms.splits:  # with the same squares
         own = terms.splits[0]
-        grid = 0.0 if own.mu is None or own.pilot else own.stated - own.mu
-        mu = grid + (own.stated - grid) * math.sqrt(amount / own.exposure)
-        return gdp.epsilon_of(mu, delta)
+        return gdp.epsilon_of(own.stated * math.sqrt(amount / own.exposure), delta)
     whole = terms.over_the_range(delta)
     return replace(whole, columns=(replace(whole.column, level=amount),)).epsilon
 
@@ -130,7 +128,7 @@ def level_sentence(plan: Plan) -> Sentence:
         return squares_sentence(plan)
     limits = plan.limits(plan.column)
     assert limits is not None
-    noise = plan.distribution.variance(plan.column.level, limits, simulated=False)
+    noise = plan.distribution.variance(plan.column.level, limits)
     values = {
         "relative": plan.column.level * limits.width**2, "width": limits.width,
         "sd": math.sqrt(noise),

@@ -631,8 +631,10 @@ class PersonSquares(Completing):
         assert self.first.facts.norm2 is not None
         share = Fraction(self.first.facts.norm2, min(first.sigma) ** 2)
         mu2 = share * apart**2 + times * radius**4 / sigma**2
-        # One step may move the squares as much as any change: the trivial bound.
-        return self._pair(mu2, share + times * radius**4 / sigma**2, range)
+        # ‖vvᵀ − v′v′ᵀ‖_F ≤ ‖v − v′‖·(‖v‖ + ‖v′‖), where every value of a person moves by a step.
+        step = Fraction(_largest_sum(lengths, self.persons), ROOT_UNIT)
+        moved2 = min(times * radius**4, 4 * radius**2 * step**2)
+        return self._pair(mu2, share + moved2 / sigma**2, range)
 
 
 class Levels(Map):

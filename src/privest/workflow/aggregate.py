@@ -10,7 +10,7 @@ import contextlib
 import json
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -18,16 +18,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from privest.aggregate import (
-    NOISE,
     FeatureRows,
     RowPersons,
     Split,
     SumDesign,
     SumRelease,
+    Way,
     person_rows,
     planned_errors,
     release_sums,
-    require_room,
     solve_scores,
     sum_covariance,
     sum_design,
@@ -43,6 +42,7 @@ from privest.noise import Gaussian as GaussianNoise
 from privest.privacy import Range
 from privest.reading import read_fields, read_number, read_numbers, read_text
 from privest.records import plain, standard_errors
+from privest.vault import Private
 from privest.workflow.rows import Blocks, Leaving, PlannedErrors, Rows
 from privest.workflow.spec import Spec
 from privest.workflow.survey import CHANGED, Survey, survey
@@ -93,13 +93,10 @@ class Aggregate:
     def solve(self, spec: Spec, found: Survey) -> Terms:
         model, privacy = spec.model, spec.privacy
         assert found.sums is not None
-        splits = splits_of(model, privacy, found.sums, found.known)
-        columns = columns_of(model, [own.level for own in splits], found.known)
         most = found.most_rows(spec)
-        terms = Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
-        for column, own in zip(columns, splits):
-            require_room(found.sums, terms.summed(column), own)
-        return terms
+        splits = splits_of(model, privacy, found.sums, found.known, most)
+        columns = columns_of(model, [own.level for own in splits], found.known)
+        return Terms(model=model, privacy=privacy, columns=columns, most=most, splits=splits)
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
         design = plan.survey.sums
@@ -109,12 +106,8 @@ class Aggregate:
             variance = plan.mean * (1 - plan.mean)
             scale = 1 / variance
         own = plan.splits[plan.model.target.index(column.target)]
-        if level is not None:
-            own = replace(own, level=level)
         correlation = plan.spec.public.within_person_correlation
-        privacy, total, relative = planned_errors(
-            design, own, plan.summed(column), variance, correlation
-        )
+        privacy, total, relative = planned_errors(design, own, variance, correlation, level)
         least = standard_errors(plan.shape) * math.sqrt(math.nan if variance is None else variance)
         if design.persons is not None:  # of the same sums, without noise
             least = np.sqrt(total**2 - privacy**2)
@@ -163,6 +156,9 @@ def _design(rows: FeatureRows, triangle: Array, persons: RowPersons | None) -> S
 
 
 # --- sums that leave ------------------------------------------------------------------------------
+
+
+Leaves = Callable[[Column, Array], tuple[Private, Way]]  # sealed values of a column, and the way
 
 
 class LeavingSums(Leaving):
@@ -214,7 +210,8 @@ class LeavingSums(Leaving):
         for X in rows:
             yield X, np.zeros((0, len(spec.targets))), none
 
-    def released(self) -> tuple[Published, ...]:
+    def released(self, leaving: Leaves | None = None) -> tuple[Published, ...]:
+        """What leaves of every column; `leaving`: how, else by the source of noise."""
         plan, design = self.plan, self._design()
         if plan.privacy.publish == "matrix":
             _require_common(plan, design)
@@ -224,21 +221,24 @@ class LeavingSums(Leaving):
             limits, ends = plan.limits(column), plan.ends(column)
             assert limits is not None
             assert ends is not None
-            clipped = design.rows.parts(modelled(plan.model.transform, np.clip(values, *ends)))
-            centre = self._centre(design, clipped, limits, own)
-            if centre is not None:
-                clipped = [y - X @ centre for X, y in zip(design.rows, clipped, strict=True)]
-            drawn = release_sums(design, clipped, plan.summed(column), own, self.noise)
-            found.append(_published(plan, column, design, own, drawn, centre))
+            clipped = modelled(plan.model.transform, np.clip(values, *ends))
+            kept: Sequence[Array] | Private = design.rows.parts(clipped)
+            way: Way | Source = self.noise
+            if leaving is not None:
+                kept, way = leaving(column, clipped)
+            centre = self._centre(design, kept, limits, own, way)
+            drawn = release_sums(design, kept, plan.summed(column), own, way, centre=centre)
+            found.append(_published(plan, column, design, own, drawn))
         return tuple(found)
 
     def _centre(
-        self, design: SumDesign, values: Sequence[Array], limits: Range, own: Split
-    ) -> Array | None:
+        self, design: SumDesign, values: Sequence[Array] | Private, limits: Range, own: Split,
+        way: Way | Source,
+    ) -> Array | None:  # fmt: skip
         """θ₀ of the prediction that values are counted from: public, or released by a pilot."""
-        if own.pilot:
-            pilot = Split(own.pilot, 0.0, "none", None, own.pilot, own.stated)
-            return release_sums(design, values, limits, pilot, self.noise).estimate
+        if own.earlier is not None:
+            pilot = release_sums(design, values, limits, own.earlier, way, what="pilot")
+            return pilot.estimate
         if self.plan.privacy.within is None:
             return None
         expected = self.spec.public.expected
@@ -282,12 +282,10 @@ def _require_common(plan: Plan, design: SumDesign) -> None:
 
 
 def _published(
-    plan: Plan, column: Column, design: SumDesign, own: Split, drawn: SumRelease,
-    centre: Array | None,
-) -> Published:  # fmt: skip
+    plan: Plan, column: Column, design: SumDesign, own: Split, drawn: SumRelease
+) -> Published:
     """What leaves of a column: a function of the released sums and of H."""
     n, shown = design.rows.n, dict[str, Array]()
-    moved = np.zeros(n) if centre is None else centre
     if plan.model.family != "gaussian":
         theta, variance = np.full(n, np.nan), np.full(n, np.inf)
         with contextlib.suppress(NotIdentifiable):  # it leaves, and is charged, without a root too
@@ -295,14 +293,13 @@ def _published(
             variance, shown = np.diagonal(covariance).copy(), {COVARIANCE: covariance}
         freedom, kind = np.full(n, np.inf), SCORES
     else:
-        theta, kind = drawn.estimate + moved, own.kind
+        theta, kind = drawn.estimate, own.kind
         variance = drawn.variance
         freedom = drawn.freedom
     if plan.privacy.publish == "estimates":
         shown = {}
     else:
-        sums = drawn.sums + math.sqrt(own.level) * design.sums.cross @ moved
-        shown |= {"sums": sums, "cross": design.sums.cross, "gram": design.sums.gram}
+        shown |= {"sums": drawn.sums, "cross": design.sums.cross, "gram": design.sums.gram}
         shown |= {} if drawn.squares is None else {"squares": drawn.squares}
     return Published(
         column.target, kind, own.level, theta, variance, freedom,
@@ -323,7 +320,7 @@ def _fit(
         return found
     mean = design.sums.features[0] / design.rows.count
     spread = design.sums.features / design.rows.count - np.outer(mean, mean)
-    inner = np.eye(len(theta)) * NOISE / own.level + sigma2 * design.sums.gram
+    inner = np.eye(len(theta)) / own.level + sigma2 * design.sums.gram
     error = design.inverse @ inner @ design.inverse.T
     explained = max(0.0, float(theta @ spread @ theta) - float(np.sum(spread * error)))
     return found | {"r_squared": explained / (explained + sigma2)} if sigma2 > 0 else found
@@ -377,7 +374,7 @@ class Published:
         known = np.isfinite(self.freedom)
         with np.errstate(all="ignore"):  # of a document with wild numbers: not known
             inverse = np.linalg.inv(self.matrix["cross"])
-            noise = NOISE * (inverse**2).sum(axis=1) / self.level
+            noise = (inverse**2).sum(axis=1) / self.level
             sampling = np.diagonal(inverse @ self.matrix["gram"] @ inverse.T)
             shown = np.minimum(self.residual_variance * sampling, self.variance - noise)
             own = self.freedom[known] * (np.maximum(shown, 0.0) / self.variance)[known] ** 2

@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar
 
@@ -40,6 +41,8 @@ from privest.reading import (
 from privest.records import as_frame, plain
 from privest.release import ReleaseRecord
 from privest.workflow.aggregate import SCORES, Published, payload
+from privest.workflow.before import level_before
+from privest.workflow.rows_planner import RowGrid, epsilon_of
 from privest.workflow.spec import (
     VERSION,
     Model,
@@ -126,6 +129,7 @@ class TableRelease(ReleaseRecord, Terms):
     rows, dropped   of the table, and left out for missing values; `persons`: how many.
     coefficients    their names; `categories`: public list of each categorical feature.
     grid            2⁻¹⁰ of protected noise, z are whole numbers; 0 where simulated.
+    drawn           of rows that are whole numbers of a `RowGrid`; None: of the grid 2⁻¹⁰.
     sums            of the aggregate form: what leaves of each column, in place of a table.
     table, sha256   name and digest of the table; `path`: where it is; `memory`: a held table.
     entry           place in the data owner's ledger; `signature`: of the checksum, by its key.
@@ -143,6 +147,7 @@ class TableRelease(ReleaseRecord, Terms):
     coefficients: tuple[str, ...]
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     grid: float = 0.0
+    drawn: RowGrid | None = None
     sums: tuple[Published, ...] = ()
     entry: LedgerPlace | None = None
     signature: str | None = None
@@ -161,6 +166,13 @@ class TableRelease(ReleaseRecord, Terms):
 
         return StreamLevel.constant(self.column.level).fingerprint
 
+    @cached_property
+    def epsilon(self) -> float | None:
+        if self.drawn is None or self.simulated:
+            return super().epsilon
+        largest = None if self.privacy.level_column is None else self.column.level
+        return epsilon_of(self.drawn.cost(largest), self.privacy.delta)
+
     @property
     def charged(self) -> int:
         return self.rows if self.persons is None else self.persons
@@ -176,7 +188,8 @@ class TableRelease(ReleaseRecord, Terms):
             return self.stored
         columns = []
         for one in self.columns:
-            slope, offset = (1.0, 0.0) if self.sums else self.scale(one)
+            is_table = self.privacy.form == "rows"
+            slope, offset = self.scale(one) if is_table else (1.0, 0.0)
             name = "z" if len(self.model.target) == 1 else f"z:{one.target}"
             columns.append(vars(one) | {"name": name, "unit": slope, "zero": offset})
         found: dict[str, Any] = plain(
@@ -191,6 +204,7 @@ class TableRelease(ReleaseRecord, Terms):
                     "warning": self.warning, "epsilon": self.epsilon,
                 },
                 "grid": self.grid, "table": self.table, "sha256": self.sha256,
+                **({} if self.drawn is None else {"drawn": self.drawn.said()}),
                 **({"sums": [one.to_dict() for one in self.sums]} if self.sums else {}),
                 "entry": None if self.entry is None else vars(self.entry),
             }
@@ -207,6 +221,8 @@ class TableRelease(ReleaseRecord, Terms):
 
     def to_dict(self) -> dict[str, Any]:
         """The header: plain values, for JSON."""
+        if self.stored is not None and "seal" in self.stored:
+            return dict(self.stored)
         return {**self._facts(), "checksum": self.checksum, "signature": self.signature}
 
     @property
@@ -221,7 +237,7 @@ class TableRelease(ReleaseRecord, Terms):
         if record.get("format", record.get("kind")) not in (cls.KIND, f"{cls.KIND} 3"):
             raise InvalidInput("this is not the header of a privest release.")
         require_version(record.get("version"), "the header is")
-        schema = DOCUMENT | ({"sums": _any} if "sums" in record else {})
+        schema = DOCUMENT | {name: _any for name in ("sums", "drawn") if name in record}
         given = read_fields(record, schema, "the header")
         outside = ("checksum", "signature")
         stored = {name: value for name, value in record.items() if name not in outside}
@@ -235,7 +251,10 @@ class TableRelease(ReleaseRecord, Terms):
         return replace(found, stored=stored)
 
     def scale(self, column: Column) -> tuple[float, float]:
-        return self.distribution.scale(self.unit_level(column), self.limits(column), self.grid)
+        if self.drawn is not None:
+            levelled = self.privacy.level_column is not None
+            return self.drawn.level_scale if levelled else self.drawn.scale
+        return self.distribution.scale_before(self.unit_level(column), self.limits(column))
 
     # --- the table --------------------------------------------------------------------------------
 
@@ -260,20 +279,28 @@ class TableRelease(ReleaseRecord, Terms):
                 yield shown
 
     def _blocks(self) -> Iterator[ReleasedRows]:
-        slope, offset = self.scale(self.column)
         model, where = self.model, self.table if self.path is None else self.path
         for block in self._read():
-            z, levels = block.targets[:, 0] * slope + offset, None
+            levels = None
             if self.privacy.level_column is not None:
                 levels = np.asarray(block.beside[self.privacy.level_column])
                 require_levels(levels, self.column.level, where)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    z = np.where(levels > 0, z / np.sqrt(levels), np.nan)
+            z = self._in_units(block.targets[:, 0], levels)
             weights = None
             if model.weights is not None:
                 weights = np.asarray(block.beside[model.weights])
                 require_weights(weights, model.weights, str(where))
             yield ReleasedRows(block.H, z, weights, levels)
+
+    def _in_units(self, z: Array, levels: Array | None) -> Array:
+        if self.drawn is not None:
+            return self.drawn.values(z, levels)
+        slope, offset = self.scale(self.column)
+        values = z * slope + offset
+        if levels is None:
+            return values
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(levels > 0, values / np.sqrt(levels), np.nan)
 
     def _read(self) -> Iterator[Block]:
         held = None if self.memory is None else self.memory.columns
@@ -289,10 +316,10 @@ class TableRelease(ReleaseRecord, Terms):
     def _require_values(self, z: Array) -> None:
         where = self.table if self.path is None else self.path
         self.distribution.require(z, where)
-        if not self.simulated and not ((np.trunc(z) == z) & (np.abs(z) <= MOST)).all():
+        if not ((np.trunc(z) == z) & (np.abs(z) <= MOST)).all():
             raise InvalidInput(
-                f"{where}: a real release holds whole numbers, and this one does not: the table "
-                "was changed."
+                f"{where}: a release holds whole numbers, and this one does not: the table was "
+                "changed."
             )
 
     @property
@@ -397,12 +424,12 @@ def _of_sections(given: Mapping[str, Any]) -> TableRelease:
     kinds = [("none" if one.kind == SCORES else one.kind, one.level) for one in sums]
     found = TableRelease(
         model=model, privacy=privacy, columns=columns, sums=sums,
-        splits=splits_of_kinds(model, privacy, kinds, n) if sums else (),
+        splits=splits_of_kinds(model, privacy, kinds, n, facts["most_rows"]) if sums else (),
         most=facts["most_rows"], rows=facts["rows"], dropped=facts["dropped"],
         simulated=facts["simulated"], table=given["table"], sha256=given["sha256"],
         persons=facts["persons"], coefficients=tuple(design.names),
         categories=dict(design.categories), grid=given["grid"], entry=given["entry"],
-        signature=given["signature"],
+        signature=given["signature"], drawn=_drawn(given, facts["simulated"]),
     )  # fmt: skip
     _require_whole(found, facts)
     return found
@@ -422,6 +449,17 @@ def _sums(
     if hashlib.sha256(payload(found)).hexdigest() != given["sha256"]:
         raise InvalidInput("the sums are not those of their SHA-256: the header was changed.")
     return found
+
+
+def _drawn(given: Mapping[str, Any], simulated: bool) -> RowGrid | None:
+    if "drawn" not in given:
+        if simulated and "sums" not in given:
+            raise InvalidInput("a simulation of an earlier version: simulate it again.")
+        return None
+    try:
+        return RowGrid.read(given["drawn"])
+    except (KeyError, TypeError, AttributeError):
+        raise InvalidInput("drawn: law and range of rows are expected.") from None
 
 
 def _columns(given: object) -> tuple[Column, ...]:
@@ -485,7 +523,12 @@ def _keeps_promise(found: TableRelease) -> bool:
     """Whether its levels follow from its privacy section; for an accuracy that needs the table."""
     levels = [one.level for one in found.columns]
     if found.splits:
-        return close(levels, [one.level for one in found.splits])
+        if close(levels, [own.level for own in found.splits]):
+            return True
+        widths = [found.summed(one).width for one in found.columns]
+        n = len(found.names)
+        before = [level_before(own, n, width) for own, width in zip(found.splits, widths)]
+        return close(levels, before)
     if found.privacy.standard_error is not None or found.privacy.level_column is not None:
         return True
     terms = solve(found.model, found.privacy, (Known(),) * len(levels))
@@ -516,9 +559,7 @@ def read_release(path: str | Path) -> TableRelease:
         raise InvalidInput(f"{table} is the header; name the table, {table.with_suffix('')}.")
     file = document_path(table)
     try:
-        release = TableRelease.from_dict(parsed_document(file))
-        if file.read_bytes() != release.text.encode():  # spaces, order, spellings of one number
-            raise InvalidInput(f"its bytes are not those that were written: {ALTERED}")
+        release = _read_header(file)
     except PrivestError as error:
         raise InvalidInput(f"{file}: {error}") from None
     if release.sums:
@@ -537,6 +578,17 @@ def read_release(path: str | Path) -> TableRelease:
     if open_source(table).columns != release.table_columns:
         raise InvalidInput(f"{table} does not have the columns that its header names.")
     return replace(release, path=table)
+
+
+def _read_header(file: Path) -> TableRelease:
+    from privest.workflow.rows_document import is_sealed, read_header
+
+    if file.is_file() and is_sealed(data := file.read_bytes()):
+        return read_header(data)
+    release = TableRelease.from_dict(parsed_document(file))
+    if file.read_bytes() != release.text.encode():  # spaces, order, spellings of one number
+        raise InvalidInput(f"its bytes are not those that were written: {ALTERED}")
+    return release
 
 
 def parsed_document(file: Path) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -565,9 +617,16 @@ def require_same_terms(plan: Terms, release: TableRelease, table: str) -> None:
         "sensitivity": (own.sensitivity, other.sensitivity),
         "model": (plan.model, release.model),
     }
+    if plan.splits:
+        promised = [(one.epsilon, one.level, one.standard_error) for one in (own, other)]
+        pairs["level or residual variance"] = promised[0], promised[1]
     different = [what for what, (planned, released) in pairs.items() if planned != released]
     for planned, released in zip(plan.columns, release.columns):
-        numbers = [[one.level, one.residual_variance] for one in (planned, released)]
+        # Of sums the promise stands for the level, which is rounded otherwise since 2.0.
+        levels = [0.0 if plan.splits else one.level for one in (planned, released)]
+        numbers = [
+            [level, one.residual_variance] for level, one in zip(levels, (planned, released))
+        ]
         if planned.reference_rows != released.reference_rows or not close(*numbers):
             different.append("level or residual variance")
     if different:

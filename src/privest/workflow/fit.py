@@ -143,14 +143,18 @@ def new_sums_of(release: TableRelease) -> RunningLeastSquares:
 def added_of(release: TableRelease) -> float:
     """The variance of the privacy noise on a value; of a level column on one of the largest."""
     column = release.column
-    return release.distribution.variance(
-        column.level, release.limits(column), simulated=release.simulated
-    )
+    if release.drawn is None:
+        return release.distribution.variance_before(column.level, release.limits(column))
+    if release.privacy.level_column is not None:
+        return float(release.drawn.variances(np.array([column.level]))[0])
+    return release.drawn.variance
 
 
 def added_at(release: TableRelease, part: ReleasedRows) -> Array:
     if part.levels is None:
         return np.full(len(part), added_of(release))
+    if release.drawn is not None:
+        return release.drawn.variances(part.levels)
     return added_of(release) * release.column.level / part.levels
 
 

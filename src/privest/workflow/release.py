@@ -27,6 +27,7 @@ from privest.workflow.account import Account, PublicRows
 from privest.workflow.aggregate import Published
 from privest.workflow.document import HeldTable, TableRelease, digest, document_path, library_of
 from privest.workflow.plan import Plan
+from privest.workflow.rows import grid_of
 
 Progress = Callable[[int], object]
 
@@ -212,6 +213,7 @@ def described(plan: Plan, table: Path, source: Source, sha256: str) -> TableRele
         **plan.terms, rows=1, dropped=0, simulated=source.simulated, table=table.name,
         sha256=sha256, coefficients=plan.names, categories=dict(plan.spec.design.categories),
         grid=source.grid, persons=None if plan.model.person is None else 1, path=table,
+        drawn=grid_of(plan, plan.found) if source.simulated and not plan.splits else None,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from privest.errors import InvalidInput
 from privest.lattice import literal_root
 from privest.linalg import RunningLeastSquares
 from privest.mechanism.rows import RowMechanism
-from privest.mechanism.source import Source
+from privest.mechanism.simulated import simulate
+from privest.mechanism.source import Generated, Source
 from privest.records import standard_errors
+from privest.workflow.rows_planner import RowGrid, level_column_rows
 from privest.workflow.spec import Spec
 from privest.workflow.survey import (
     CHANGED,
@@ -76,6 +79,7 @@ class Rows:
             largest=None if found.levels is None else found.levels.largest,
         )  # fmt: skip
         _mechanism(terms)
+        grid_of(terms, found)
         return terms
 
     def errors(self, plan: Plan, column: Column, level: float | None) -> PlannedErrors:
@@ -83,7 +87,7 @@ class Rows:
             return _level_column_errors(plan, column, level)
         s = column.level if level is None else level
         root, limits = standard_errors(plan.shape), plan.limits(column)
-        added = plan.distribution.variance(s, limits, simulated=False)
+        added = plan.distribution.variance(s, limits)
         if plan.model.family == "gaussian":
             own = math.nan if column.residual_variance is None else column.residual_variance
             return PlannedErrors(*(root * math.sqrt(x) for x in (own, added, own + added)))
@@ -170,6 +174,7 @@ class LeavingRows(Leaving):
     def __init__(self, plan: Plan, noise: Source, data: object) -> None:
         super().__init__(plan, noise, data)
         self.mechanism: RowMechanism = _mechanism(plan)
+        self.grid = grid_of(plan, plan.found)
 
     def write(
         self, release: TableRelease, file: BinaryIO, blocks: Blocks
@@ -177,41 +182,155 @@ class LeavingRows(Leaving):
         return table_writer(Path(release.table))(file, release.table_columns, blocks), ()
 
     def blocks(self) -> Blocks:
+        if isinstance(self.noise, Generated):
+            column = self.column()
+            return self.rendered(self._simulated(self.noise.rng, column), column.public)
+        return self._at_once()
+
+    # --- in two passes, through whole numbers ---
+
+    def column(self) -> PrivateColumn:
+        """The first pass: the private column, whole, and the hash of the public ones."""
+        targets, levels, public = [], [], PublicHash()
+        for H, beside, y, weights in self._passed():
+            public.add(H, beside)
+            targets.append(y)
+            if weights is not None:
+                levels.append(weights)
+        joined = np.concatenate(levels) if levels else None
+        return PrivateColumn(np.concatenate(targets), joined, public.hexdigest())
+
+    def _simulated(self, rng: np.random.Generator, column: PrivateColumn) -> Index:
+        map = self.grid.map(len(column.values), column.levels)
+        if self.plan.limits(self.plan.column) is None:
+            self._require_room(column.values)
+        drawn = simulate(column.values, rng, map=map, law=self.grid.law, range=self.grid.range)
+        return np.asarray(drawn.integers)
+
+    def _require_room(self, values: Array) -> None:
+        """Refuse a simulation of values that would be clipped where no range was stated."""
+        reach = math.ldexp(self.grid.range.high, self.grid.range.exponent)
+        if np.abs(values).max(initial=0.0) > reach:  # the message cannot show it
+            raise InvalidInput(
+                "a measurement is so large beside its noise that it would be lost in rounding. "
+                "Either the measurement is too large for this level (state measurements in units "
+                "in which they are smaller, or a range), or the level is too large."
+            )
+
+    def rendered(self, integers: Index, public: str) -> Blocks:
+        """The second pass: the public columns, read again, beside the integers; private values are
+        not looked at. Refused at the end where the public columns are not those of the hash.
+        """
+        start, again = 0, PublicHash()
+        for H, beside, _, levels in self._passed():
+            again.add(H, beside)
+            z = integers[start : start + len(H)]
+            start += len(H)
+            if levels is not None:
+                z = np.where(levels > 0, z, 0)  # a row that is withheld
+            if len(z) < len(H):
+                break
+            if len(H):
+                yield [*H.T[int(self.spec.design.intercept) :], *beside, z]
+        if start != len(integers) or again.hexdigest() != public:
+            raise InvalidInput(f"{self.table.name} was changed while it was in use: start again.")
+
+    def _passed(self) -> Iterator[tuple[Array, list[Array], Array, Array | None]]:
+        """H, columns beside it, the private column as it counts, and levels, block by block."""
+        for H, values, block in self._checked():
+            public = self._beside(block)
+            levels = None if self.spec.privacy.level_column is None else public[0]
+            yield H, public, self._as_counted(values[:, 0]), levels
+
+    # --- block by block, with the noise of before: real releases until they go through the door ---
+
+    def _at_once(self) -> Blocks:
+        for H, values, block in self._checked():
+            public, weights = self._public(block)
+            noisy = self._noisy(values[:, 0], weights)
+            if len(H):
+                yield [*H.T[int(self.spec.design.intercept) :], *public, noisy]
+
+    def _checked(self) -> Iterator[tuple[Array, Array, Block]]:
+        """The rows of H and the targets; refused at the end where they are not those planned."""
         design, rows = self.spec.design, 0
         sums = RunningLeastSquares(len(design.names)) if self.plan.found is None else None
         for H, values, _, block in self.private():
             rows += len(H)
             if sums is not None:
                 sums.add_matrix(H)
-            public, weights = self._public(block)
-            noisy = self._noisy(values[:, 0], weights)
-            if len(H):
-                yield [*H.T[int(design.intercept) :], *public, noisy]
+            yield H, values, block
         if sums is not None:
             sums.require_full(design.names, self.table.name, rows)
         else:
             self.require_rows(rows)
 
-    def _public(self, block: Block) -> tuple[list[Array], Array | None]:
+    def _beside(self, block: Block) -> list[Array]:
         model, level = self.spec.model, self.plan.column.level
         public = [np.asarray(block.beside[name]) for name in self.plan.beside]
         if model.weights is not None:
             require_weights(public[0], model.weights, self.table.name)
+        if self.spec.privacy.level_column is not None:
+            require_levels(public[0], level, self.table.name)
+        return public
+
+    def _public(self, block: Block) -> tuple[list[Array], Array | None]:
+        public = self._beside(block)
         if self.spec.privacy.level_column is None:
             return public, None
-        require_levels(public[0], level, self.table.name)
         return public, literal_root(public[0])
 
+    def _as_counted(self, values: Array) -> Array:
+        ends = self.plan.ends(self.plan.column)
+        within = values if ends is None else np.clip(values, *ends)
+        return modelled(self.spec.model.transform, within)
+
     def _noisy(self, values: Array, weights: Array | None) -> AnyArray:
-        """z: whole numbers of a real release; of a simulation doubles, as in `values`."""
-        column, mechanism = self.plan.column, self.mechanism
-        ends = self.plan.ends(column)
-        y = modelled(self.spec.model.transform, values if ends is None else np.clip(values, *ends))
-        c = _root(column.level) if weights is None else weights
-        if not self.noise.simulated:
-            return mechanism.release(y, c, self.noise)
-        z = mechanism.simulate(y, c, self.noise)
-        return self.plan.distribution.simulated(z, self.plan.unit_level(column))
+        y = self._as_counted(values)
+        c = _root(self.plan.column.level) if weights is None else weights
+        return self.mechanism.release(y, c, self.noise)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PrivateColumn:
+    """The private column as it counts, the level of each row, SHA-256 of the public columns."""
+
+    values: Array
+    levels: Array | None
+    public: str
+
+
+class PublicHash:
+    """SHA-256 of the public columns, in whatever blocks they come."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, H: Array, beside: Sequence[Array]) -> None:
+        rows = np.column_stack([H, *beside]) + 0.0  # −0 is 0
+        self._digest.update(rows.astype("<f8").tobytes())
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def grid_of(terms: Terms, found: Survey | None) -> RowGrid:
+    """The steps and noise of the rows of a plan; refuses a range that they cannot hold."""
+    column = terms.column
+    limits, by = terms.limits(column), terms.privacy.sensitivity
+    if limits is not None and by is not None and by >= limits.width:
+        by = None
+    levels = None if found is None else found.levels
+    if levels is not None:
+        return level_column_rows(levels.largest, levels.smallest, limits, by)
+    level, epsilon = column.level, terms.privacy.epsilon
+    if epsilon is not None:
+        # The level of a plan is that of the grid 2⁻¹⁰, whose ε differs in the fourth digit.
+        width = terms.sensitivity(column) or 0.0
+        delta = terms.privacy.delta
+        keeps = terms.distribution.level_at_door(epsilon, delta, width, limits, by)
+        level = min(level, keeps)
+    return terms.distribution.grid(level, limits, by)
 
 
 def _mechanism(terms: Terms) -> RowMechanism:

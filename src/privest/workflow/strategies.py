@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,16 @@ from privest.mechanism.source import Law
 from privest.privacy import PrivacyLevel, Range, gdp
 from privest.privacy.statement import coin_of, grid_statement, pure_epsilon, pure_level
 from privest.release import extra_variance
+from privest.workflow.rows_planner import (
+    GAUSSIAN_VARIANCE,
+    LAPLACE_VARIANCE,
+    LOG_MARGIN,
+    RowGrid,
+    gaussian_rows,
+    laplace_rows,
+    level_that_keeps,
+    response_rows,
+)
 
 Ends = tuple[float, float]
 
@@ -43,12 +54,26 @@ class _Added:
         ends = None if limits is None else (limits.low, limits.high)
         return RowMechanism(self.law(level, limits), range=ends)
 
-    def scale(self, level: float, limits: Range | None, grid: float) -> tuple[float, float]:
-        """Slope and offset of value = slope·z + offset; grid 0: a simulation, already a value."""
-        return (float(grid / np.sqrt(level)) if grid else 1.0), 0.0
+    def scale_before(self, level: float, limits: Range | None) -> tuple[float, float]:
+        """Slope and offset of value = slope·z + offset, of a header of version 4."""
+        return float(GRID / np.sqrt(level)), 0.0
 
-    def simulated(self, z: Array, level: float) -> Array:
-        return z * float(1.0 / np.sqrt(level))
+    @abstractmethod
+    def grid(self, level: float, limits: Range | None, by: float | None = None) -> RowGrid:
+        """The steps and noise of rows at a level."""
+
+    def level_at_door(
+        self,
+        epsilon: float,
+        delta: float | None,
+        width: float,
+        limits: Range | None,
+        by: float | None,
+    ) -> float:
+        """The level at which the whole steps of rows keep ε."""
+        return level_that_keeps(
+            epsilon, delta, width, lambda level: self.grid(level, limits, by).cost()
+        )
 
     def require(self, z: Array, where: object) -> None:
         """Refuse released numbers that it cannot have drawn."""
@@ -74,9 +99,16 @@ class Gaussian(_Added):
         """s·R² at an ε over the range R, without the grid: for curves."""
         return gdp.mu_of(epsilon, delta) ** 2
 
-    def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
-        """Variance of a released value given the value: 1/s, and the part of the grid."""
-        return (1.0 + extra_variance(0.0 if simulated else GRID)) / level
+    def grid(self, level: float, limits: Range | None, by: float | None = None) -> RowGrid:
+        return gaussian_rows(level, limits, by)
+
+    def variance(self, level: float, limits: Range | None) -> float:
+        """The most variance of a released value given the value: smooth in the level."""
+        return GAUSSIAN_VARIANCE / level
+
+    def variance_before(self, level: float, limits: Range | None) -> float:
+        """The same of a header of version 4: 1/s, and the part of its grid."""
+        return (1.0 + extra_variance(GRID)) / level
 
 
 def _stated(delta: float | None) -> float:
@@ -106,8 +138,14 @@ class Laplace(_Pure):
     def relative_level(self, epsilon: float, delta: float) -> float:
         return epsilon**2
 
-    def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
-        return (2.0 + (0.0 if simulated else 1.25 * GRID**2)) / level
+    def grid(self, level: float, limits: Range | None, by: float | None = None) -> RowGrid:
+        return laplace_rows(level, limits, by)
+
+    def variance(self, level: float, limits: Range | None) -> float:
+        return LAPLACE_VARIANCE / level
+
+    def variance_before(self, level: float, limits: Range | None) -> float:
+        return (2.0 + 1.25 * GRID**2) / level
 
 
 class RandomisedResponse(_Pure):
@@ -120,19 +158,31 @@ class RandomisedResponse(_Pure):
     def relative_level(self, epsilon: float, delta: float) -> float:
         return 4 * math.sinh(epsilon / 2) ** 2
 
-    def variance(self, level: float, limits: Range | None, *, simulated: bool) -> float:
+    def grid(self, level: float, limits: Range | None, by: float | None = None) -> RowGrid:
+        return response_rows(level)
+
+    def level_at_door(
+        self,
+        epsilon: float,
+        delta: float | None,
+        width: float,
+        limits: Range | None,
+        by: float | None,
+    ) -> float:
+        return pure_level("coin", epsilon * LOG_MARGIN, width)
+
+    def variance(self, level: float, limits: Range | None) -> float:
         return 1.0 / float(self.law(level, limits).level)
+
+    variance_before = variance
 
     def law(self, level: float, limits: Range | None) -> Coin:
         assert limits is not None
         return coin_of(level, (limits.low, limits.high))
 
-    def scale(self, level: float, limits: Range | None, grid: float) -> tuple[float, float]:
+    def scale_before(self, level: float, limits: Range | None) -> tuple[float, float]:
         coin = self.law(level, limits)
         return coin.unit, coin.zero
-
-    def simulated(self, z: Array, level: float) -> Array:
-        return z
 
     def require(self, z: Array, where: object) -> None:
         if not ((z == 0) | (z == 1)).all():

@@ -16,14 +16,13 @@ from privest.data.persons import Persons
 from privest.data.rows import Block, read_rows
 from privest.data.source import Source, Stamp, open_source, stamp_of
 from privest.errors import InvalidInput
-from privest.lattice import GRID, literal_root
+from privest.lattice import literal_root
 from privest.linalg import RunningLeastSquares
-from privest.release import extra_variance
+from privest.workflow.rows_planner import LEVEL_COLUMN_VARIANCE
 from privest.workflow.spec import FRAME, Spec, beside_of
 from privest.workflow.strategies import Gaussian
 from privest.workflow.terms import Known, limits_of, modelled
 
-ADDED = 1.0 + extra_variance(GRID)  # variance of Gaussian noise of level 1 on the grid
 CHANGED = "was changed since the plan was made: make the plan again."
 
 
@@ -57,12 +56,14 @@ class Levels:
     """A level column: the largest and the mean level, and rows of level 0.
 
     triangle   R with RᵀR = Σ hhᵀ/(σ² + a/s_k); σ² = 0 where it is unknown.
+    smallest   level above 0.
     """
 
     largest: float
     mean: float
     withheld: int
     triangle: Array = field(repr=False)
+    smallest: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +146,7 @@ class _Accumulators:
         self.once, self.twice, self.levelled = (RunningLeastSquares(n) for _ in range(3))
         self.variance = known[0].variance or 0.0
         self.largest, self.total, self.shown, self.rows = 0.0, 0.0, 0, 0
+        self.smallest = np.inf
         self.persons = None if spec.model.person is None else _PersonSums(spec, table)
 
     def add(self, block: Block) -> Array:
@@ -168,9 +170,10 @@ class _Accumulators:
             )
         limits = limits_of(self.spec.model, self.spec.privacy, self.spec.targets[0])
         Gaussian().mechanism(1.0, limits).require(literal_root(levels))
-        known = levels / (ADDED + self.variance * levels)
+        known = levels / (LEVEL_COLUMN_VARIANCE + self.variance * levels)
         self.levelled.add_matrix(H * np.sqrt(known)[:, None])
         self.largest = max(self.largest, float(levels.max(initial=0.0)))
+        self.smallest = min(self.smallest, float(levels[levels > 0].min(initial=np.inf)))
         self.total += float(levels.sum())
         self.shown += int(np.count_nonzero(levels))
         self.rows += len(levels)
@@ -191,7 +194,7 @@ class _Accumulators:
         where = f"{self.table.name}, rows with a level above 0"
         self.levelled.require_full(names, where, self.shown)
         mean, withheld = self.total / self.rows, self.rows - self.shown
-        return Levels(self.largest, mean, withheld, self.levelled.upper)
+        return Levels(self.largest, mean, withheld, self.levelled.upper, self.smallest)
 
     def strata(self) -> Strata | None:
         return None if self.persons is None else self.persons.strata()

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -311,7 +311,7 @@ def level_for_error(name: str, error: float, variance: float, shape: float) -> f
     least = math.sqrt(variance * shape)
     with np.errstate(over="ignore", divide="ignore"):
         excess = float(np.square(np.float64(error) / least)) - 1
-        added = Gaussian().variance(1.0, None, simulated=False)
+        added = Gaussian().variance(1.0, None)
         level = float(np.float64(added) / (variance * excess)) if excess > 0 else 0.0
     if not excess > 0:
         raise InvalidInput(
@@ -332,7 +332,11 @@ Promise = dict[str, float]  # {"mu": μ} or {"level": exposure} of one column
 
 
 def splits_of(
-    model: Model, privacy: Privacy, design: SumDesign, known: Sequence[Known]
+    model: Model,
+    privacy: Privacy,
+    design: SumDesign,
+    known: Sequence[Known],
+    most: int | None = None,
 ) -> tuple[Split, ...]:
     """How the promise is divided, for each private column: μ² in equal parts."""
     promise = _promise(privacy, len(model.target))
@@ -344,31 +348,47 @@ def splits_of(
         level = level_for_errors(design, variance, wanted)
         promise = {"level": level / (1 - FOR_SQUARES_OF_LEVEL)}
     ranges = [_range_of(model, privacy, target) for target in model.target]
-    return tuple(split_of(model, privacy, limits, design, promise) for limits in ranges)
+    return tuple(split_of(model, privacy, limits, design, promise, most) for limits in ranges)
 
 
 def split_of(
-    model: Model, privacy: Privacy, limits: Range, design: SumDesign, promise: Promise
+    model: Model,
+    privacy: Privacy,
+    limits: Range,
+    design: SumDesign,
+    promise: Promise,
+    most: int | None = None,
 ) -> Split:
     """The same of one column, for this μ or exposure (`level`)."""
 
     def kind(summed: Range, **left: float) -> str:
         return "none" if model.family != "gaussian" else kind_of(design, summed, **left)
 
-    return _divided(privacy, design.rows.n, limits, kind, promise)
+    return _divided(privacy, design.rows.n, limits, kind, promise, most)
 
 
 def splits_of_kinds(
-    model: Model, privacy: Privacy, sums: Sequence[tuple[str, float]], n: int
+    model: Model,
+    privacy: Privacy,
+    sums: Sequence[tuple[str, float]],
+    n: int,
+    most: int | None = None,
 ) -> tuple[Split, ...]:
     """The same from a header, by the kind and level of its sums; that for an accuracy is kept."""
     found = []
     for target, (kind, level) in zip(model.target, sums, strict=True):
         limits, promise = _range_of(model, privacy, target), _promise(privacy, len(sums))
         if promise is None:
-            promise = {"level": level / split(kind, n, limits, level=1.0).level}
-        found.append(_divided(privacy, n, limits, lambda *_, _kind=kind, **__: _kind, promise))
+            ends = None if privacy.within is None else limits
+            alike = split(kind, n, _summed(privacy, limits), level=level, ends=ends)
+            promise = {"level": alike.promised_for(level)}
+        kind_is = partial(_stated_kind, kind)
+        found.append(_divided(privacy, n, limits, kind_is, promise, most))
     return tuple(found)
+
+
+def _stated_kind(kind: str, _: Range, **__: float) -> str:
+    return kind
 
 
 def _summed(privacy: Privacy, limits: Range) -> Range:
@@ -376,19 +396,18 @@ def _summed(privacy: Privacy, limits: Range) -> Range:
 
 
 def _divided(
-    privacy: Privacy, n: int, limits: Range, kind: Callable[..., str], promise: Promise
-) -> Split:
+    privacy: Privacy, n: int, limits: Range, kind: Callable[..., str], promise: Promise,
+    most: int | None,
+) -> Split:  # fmt: skip
     """The division of one column; a pilot takes its share of μ² first."""
     summed = _summed(privacy, limits)
+    ends = None if privacy.within is None else limits
     if privacy.pilot is None:
-        return split(kind(summed, **promise), n, summed, **promise)
-    first = split("none", n, limits, mu=promise["mu"] * math.sqrt(privacy.pilot))
-    left = {"mu": promise["mu"] * math.sqrt(1 - privacy.pilot)}
-    second = split(kind(summed, **left), n, summed, **left)
-    return replace(
-        second, pilot=first.level, exposure=first.level + second.exposure,
-        stated=math.hypot(first.stated, second.stated),
-    )  # fmt: skip
+        return split(kind(summed, **promise), n, summed, **promise, most=most, ends=ends)
+    first = split("none", n, limits, mu=promise["mu"] * math.sqrt(privacy.pilot), most=most)
+    left = promise["mu"] * math.sqrt(1 - privacy.pilot)
+    second = split(kind(summed, mu=left), n, summed, mu=left, most=most, ends=ends)
+    return replace(second, earlier=first)
 
 
 def _promise(privacy: Privacy, columns: int) -> Promise | None:

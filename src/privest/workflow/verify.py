@@ -21,6 +21,7 @@ from privest.stream_file import CheckedLines, check_lines
 from privest.workflow.document import TABLES, LedgerPlace, TableRelease, read_release
 from privest.workflow.terms import SAME
 
+CHARGED = {"level": "information", "mu2": "mu2"}  # of a cost
 BEYOND = "how the noise was drawn, and on which values"
 
 
@@ -124,13 +125,14 @@ def _require_same(found: TableRelease, place: LedgerPlace, ledger: Ledger) -> No
     entry = next(e for e in ledger.history(place.subject) if e.sequence == place.sequence)
     written = ledger.written(entry)
     words = None if written is None else written.integers[:4].astype("<i8").tobytes().hex()
-    charged = None if entry.cost is None else entry.cost.information
+    unit = "mu2" if found.sums else "level"  # of sums μ² is what is promised
+    charged = None if entry.cost is None else getattr(entry.cost, CHARGED[unit])
     if words != found.sha256 or (entry.start, entry.stop) != (0, found.charged):
         raise InvalidInput(
             f"entry {place.sequence} of {ledger.path} is not of the table {found.path}."
         )
     # The level was computed again, perhaps on another processor.
-    if charged is None or charged < found.information * (1 - Fraction(SAME)):
+    if charged is None or charged < (found.counted(unit) or 0) * (1 - Fraction(SAME)):
         raise InvalidInput(
             f"entry {place.sequence} of {ledger.path} is not of the level of the header."
         )

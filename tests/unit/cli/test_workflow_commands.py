@@ -323,20 +323,18 @@ MAIN = [sys.executable, "-c", "from privest.cli import main; main()"]
 
 
 SLOW = """
-import signal, time, numpy as np
+import signal, time
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a test run under nohup has it ignored
 import privest.data.source as d
-import privest.cli.owner as w
-from privest.mechanism.source import as_source
-class Slow(np.random.Generator):
-    drawn = 0
-    def standard_normal(self, size):
-        self.drawn += 1
-        if self.drawn == 9:  # by now rows are written
+from privest.workflow.rows import LeavingRows
+rendered = LeavingRows.rendered
+def slow(*given):
+    for number, block in enumerate(rendered(*given)):
+        if number == 8:  # by now rows are written
             print("drawing", flush=True)
             time.sleep(60)
-        return super().standard_normal(size)
-w.simulation_source = lambda plan, seed: as_source(Slow(np.random.PCG64(0)))
+        yield block
+LeavingRows.rendered = slow
 d.Source.size = 200
 from privest.cli import main; main()
 """

@@ -13,10 +13,8 @@ import pytest
 import scipy.stats
 
 import privest as pv
-from aggregate_cases import Forced
-from privest.aggregate import mu_apart
+from aggregate_cases import Forced, moved2
 from privest.errors import InvalidInput
-from privest.lattice import GRID
 from privest.ledger import Ledger
 from privest.workflow.release import simulate_release
 from workflow_command import called
@@ -64,9 +62,8 @@ def test_all_that_leaves_keeps_the_stated_mu(how, tmp_path):
     asked = ASKED | {"range": (0.0, 10.0), "epsilon": 3.0}
     plan = pv.plan(base, **asked, **KNOWN, **CENTRED[how])
     (own,), n = plan.splits, 3
-    ends = plan.summed(plan.column)
     root = math.sqrt(own.pilot) if own.pilot else 0.0
-    largest, stated = 0.0, cache(lambda apart: mu_apart(own, n, ends, apart))
+    largest, stated = 0.0, cache(own.mu_apart)
     for centre, sums in itertools.product(([0.0, 0, 0], [5.0, 1, -1]), ([0.0, 0, 0], [9.0, -3, 1])):
         outputs = [] if not own.pilot else [root * plan.survey.sums.sums.cross @ np.array(centre)]
         outputs += [np.array(sums), np.zeros(n)]
@@ -77,12 +74,11 @@ def test_all_that_leaves_keeps_the_stated_mu(how, tmp_path):
                 source = Forced(*outputs)
                 simulate_release(plan, tmp_path / f"{largest}{how}{i}{value}.json", source, data)
                 (tmp_path / f"{largest}{how}{i}{value}.json").unlink()
-                shown[value] = [part.exact(j) for part in source.shown for j in range(n)]
+                shown[value] = source.scaled
             for one, other in itertools.combinations(shown, 2):
-                gaps = [abs(a - b) for a, b in zip(shown[one], shown[other], strict=True)]
-                steps = math.hypot(*(math.ceil(gap / GRID) * GRID for gap in gaps))
-                assert steps <= stated(abs(one - other)) <= plan.mu
-                largest = max(largest, steps)
+                moved = math.sqrt(moved2(shown[one], shown[other]))
+                assert moved <= stated(abs(one - other)) <= plan.mu
+                largest = max(largest, moved)
     assert largest > 0.8 * plan.mu  # it could fail
 
 

@@ -141,7 +141,7 @@ def test_an_entry_that_charged_less_than_the_document_says_is_refused(table, tmp
         account = ledger.account("people")
         plan.release(out, account=account)
         [entry] = [one for one in account.history() if one.cost is not None]
-        object.__setattr__(entry.cost, "information", entry.cost.information * 999_999 / 1_000_000)
+        object.__setattr__(entry.cost, "mu2", entry.cost.mu2 * 999_999 / 1_000_000)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ledger, "history", lambda *_: [entry])
             with pytest.raises(InvalidInput, match="not of the level"):

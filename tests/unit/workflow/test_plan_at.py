@@ -8,6 +8,7 @@ import pytest
 from privest.errors import InvalidInput
 from privest.records import quantile
 from privest.workflow.plan import at_level, make_plan
+from privest.workflow.rows_planner import GAUSSIAN_VARIANCE, LEVEL_COLUMN_VARIANCE
 from privest.workflow.spec import Privacy, Public
 from workflow_tables import matrix, people, spec, write
 
@@ -110,14 +111,15 @@ def test_the_level_for_an_accuracy_gives_it(kind):
 
 
 @pytest.mark.parametrize("kind", ["a level", "survey weights", "levels"])
-def test_errors_of_a_plan_are_those_of_noise_on_the_grid(kind, tmp_path):
-    """A real release adds at most (1 + ¾·2⁻²⁰)/s to a reading."""
+def test_errors_of_a_plan_are_those_of_noise_in_whole_steps(kind):
+    """The largest variance of a released value, whatever the rounding of its level."""
     kinds = KINDS | {"levels": {"privacy": Privacy(level_column="level")}}
     data = table()
     data["level"] = np.full(200, 0.7)
     plan = make_plan(spec(**kinds[kind] | {"public": Public(0.3)}), data)
     plan = plan if kind == "levels" else plan.at(0.7)
-    added = (1 + 0.75 * 2.0**-20) / plan.columns[0].level
+    worst = LEVEL_COLUMN_VARIANCE if kind == "levels" else GAUSSIAN_VARIANCE
+    added = worst / plan.columns[0].level
     H, weight = matrix(data), data["w"] if kind == "survey weights" else np.ones(200)
     B = np.linalg.solve(H.T @ (H * weight[:, None]), H.T * weight)
     unit = np.square(B).sum(axis=1)

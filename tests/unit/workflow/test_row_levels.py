@@ -12,17 +12,17 @@ from privest.errors import BudgetExceeded, InvalidInput, NotIdentifiable
 from privest.estimator.inference import WeightedRows, fit_levels
 from privest.lattice import GRID, literal_root
 from privest.mechanism import RowMechanism
-from privest.mechanism.source import Generated
 from privest.privacy import grid_statement
 from privest.workflow import read_release
 from privest.workflow.account import Account
 from privest.workflow.estimate import estimate
 from privest.workflow.plan import make_plan, stated_plan
 from privest.workflow.release import release, simulate_release, simulation_source
+from privest.workflow.rows_planner import LEVEL_COLUMN_VARIANCE
 from privest.workflow.spec import Privacy, Public, load_spec, save_spec
 from privest.workflow.verify import verify
 from resealed import resealed, written
-from workflow_tables import POSITIVE, THETA, UNIT, VARIANCE, matrix, people, spec, write
+from workflow_tables import POSITIVE, THETA, UNIT_BEFORE, VARIANCE, matrix, people, spec, write
 
 
 def unequal(rows=200, silent=20, seed=3):
@@ -39,14 +39,14 @@ def planned(levels=None, table=None, privacy=None, **changes):
     return given, make_plan(spec(privacy=asked, **changes), given)
 
 
-class Silent(Generated):
-    """Noise of zero: what is released is what was to be shown."""
+class Silent(np.random.Generator):
+    """Noise of zero: what is released is what was to be shown, in whole steps."""
 
     def __init__(self):
-        super().__init__(np.random.default_rng(0))
+        super().__init__(np.random.PCG64(0))
 
-    def add_noise(self, shown, **_):
-        return np.asarray(shown() if callable(shown) else shown)
+    def standard_normal(self, size):
+        return np.zeros(size)
 
 
 # --- the plan -------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ class Silent(Generated):
 def test_errors_are_those_of_the_levels_by_the_formula():
     levels, H = unequal(), matrix(people())
     _, plan = planned()
-    x = levels / (UNIT + VARIANCE * levels)
+    x = levels / (LEVEL_COLUMN_VARIANCE + VARIANCE * levels)
     errors = np.sqrt(np.diagonal(np.linalg.inv((H.T * x) @ H)))  # dense
     open_ = np.sqrt(VARIANCE * np.diagonal(np.linalg.inv(H.T @ H)))
     np.testing.assert_allclose(plan.standard_error, errors, rtol=1e-9)
@@ -66,7 +66,7 @@ def test_errors_are_those_of_the_levels_by_the_formula():
     assert (found.mean, found.withheld) == (pytest.approx(levels.mean()), 20)
     json.dumps(plan.to_dict())
     _, silent = planned(public=Public())
-    alone = np.sqrt(UNIT * np.diagonal(np.linalg.inv((H.T * levels) @ H)))
+    alone = np.sqrt(LEVEL_COLUMN_VARIANCE * np.diagonal(np.linalg.inv((H.T * levels) @ H)))
     np.testing.assert_allclose(silent.privacy_error, alone, rtol=1e-9)
     assert np.isnan(silent.standard_error).all()
 
@@ -160,12 +160,15 @@ def test_the_receiver_has_the_very_levels_of_the_holder(tmp_path, ending):
 
 
 def test_what_is_released_is_each_reading_at_its_own_level(tmp_path):
-    """Without the noise √s_k·y_k; with it whole numbers: n·unit/√s_k is y_k and its noise."""
+    """Whole numbers: w_k·k and noise of a simulation; n·unit/√s_k of a real release."""
     levels = unequal()
     table, plan = planned()
-    simulate_release(plan, tmp_path / "s.csv", Silent(), table)
+    simulate_release(plan, tmp_path / "s.csv", np.random.default_rng(5), table)
     found = read_release(tmp_path / "s.csv")
-    np.testing.assert_allclose(found.values[20:], table["ldl"][20:], rtol=1e-12)
+    noise = np.sqrt(levels[20:]) * (found.values[20:] - table["ldl"][20:])
+    # 180 unit normals: mean 0 ± 1/√180, mean square 1 ± √(2/180), five deviations each.
+    assert abs(noise.mean()) < 5 / np.sqrt(180)
+    assert abs((noise**2).mean() - 1) < 5 * np.sqrt(2 / 180)
     assert np.isnan(found.values[:20]).all()
     real = charged(plan, tmp_path / "z.csv", table)
     assert real.to_dict()["columns"][0]["unit"] == GRID
@@ -290,7 +293,7 @@ def test_the_estimate_is_that_of_the_levels(tmp_path, silent):
     charged(plan, tmp_path / "z.csv", table)
     found, header = estimate(tmp_path / "z.csv"), read_release(tmp_path / "z.csv")
     shown, H, z = levels > 0, matrix(table), header.values
-    added = UNIT / levels[shown]
+    added = UNIT_BEFORE / levels[shown]
     same = fit_levels(lambda: [WeightedRows(H[shown], z[shown], added=added)], 4)
     np.testing.assert_allclose(found.value, same.value, rtol=1e-9)
     np.testing.assert_allclose(found.standard_error**2, np.diagonal(same.errors.covariance))

@@ -13,7 +13,7 @@ from privest.workflow.fit import estimate_rows
 from privest.workflow.plan import make_plan, stated_plan
 from privest.workflow.release import simulate_release, simulation_source
 from privest.workflow.spec import Privacy, Public
-from workflow_tables import LEVEL, THETA, UNIT, VARIANCE, people, spec, write
+from workflow_tables import LEVEL, THETA, UNIT_BEFORE, VARIANCE, people, spec, write
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,8 @@ def test_an_estimate_is_of_the_values_as_clipped_and_says_so(clipped, real):
     else:
         header = simulate_release(plan, table, simulation_source(plan, 1))
     H = np.concatenate([block.H for block in header.blocks()])
-    cost = cost_of_rows(H, THETA, VARIANCE, LEVEL / UNIT, (0.2, 1.5), variance_known=False)
+    unit = UNIT_BEFORE if real else header.drawn.variance * LEVEL
+    cost = cost_of_rows(H, THETA, VARIANCE, LEVEL / unit, (0.2, 1.5), variance_known=False)
     for errors in ("auto", "t"):
         found = estimate(table, cov_type=errors)
         assert found.simulated is not real

@@ -73,6 +73,9 @@ REAL = {"facts.simulated": False, "facts.warning": None, "grid": 2.0**-10}
 OTHER = [
     {"format": "privest stream"}, {"format": 3}, {"version": 3}, {"version": 5}, {"version": "4"},
     {"table": "y.csv"}, {"table": ""}, {"table": 3}, {"more": 1}, {"path": "/etc/passwd"},
+    {"drawn": ...}, {"drawn": 3}, {"drawn": {}}, {"drawn.law": {"name": "none"}},
+    {"drawn.range": {"low": 0, "high": 0, "exponent": 0}},
+    {"drawn.range": {"low": 0, "high": 1, "exponent": -3}},
     {"facts": 3}, {"facts.more": 1}, {"plan": 3}, {"plan": {}}, {"plan.more": 1},
     {"plan.model": 3}, {"plan.privacy": []}, {"plan.public": {}},
     {"facts.rows": 199}, {"facts.rows": 10**6}, {"facts.rows": 0}, {"facts.rows": True},
