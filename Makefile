@@ -66,7 +66,7 @@ unit: $(TEST_ENV) ## pytest: unit, theorems, oracles, statistics, doctests, READ
 test: $(TEST_ENV) ## everything but browser, processes and the longer statistics
 	@$(MAKE) --no-print-directory -j4 lint types layers unit
 
-processes: $(TEST_ENV) ## clusters, MPI, servers (installs Debian's where it can), and what is killed again and again
+processes: $(TEST_ENV) ## clusters, MPI, servers (installs Debian's where it can), what is killed again and again, the longest theorems
 	@.ci/servers
 	@$(ONE_THREAD) $(BIN)/pytest -q -n auto -m "processes and not slow"
 

@@ -197,6 +197,7 @@ def gaussian_delta(mu, epsilon):
     return np.maximum(found, 0.0)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("epsilon", [1.0, pytest.param(3.0, marks=pytest.mark.slow), 10.0])
 def test_the_exact_profile_of_both_releases(epsilon):
     """Release 1 by quadrature, release 2 given it in closed form: never above what is stated.
@@ -282,6 +283,7 @@ def _sums(design, own, limits, y):
     return found if own.kind == "free" else found[: design.rows.n]
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "name", [pytest.param(k, marks=pytest.mark.slow if k in SLOW else ()) for k in PROFILES]
 )

@@ -94,7 +94,8 @@ def _sums(plan: Plan) -> list[Sentence]:
     variance = plan.columns[0].residual_variance
     share = design.efficiency(own.level, variance)
     best = "sums_best" if variance is not None else "sums_best_noise"
-    said.append(say(best, share=math.floor(share * 1000) / 1000))
+    # A proved lower bound is rounded down; whether it is 1 hangs on the last bit of a double.
+    said.append(say(best, share=min(math.floor(share * 1000) / 1000, 0.999)))
     relative = plan.errors(plan.columns[0]).relative
     if relative is not None and np.isfinite(relative).all():
         said.append(say("sums_rel", low=float(relative.min()), high=float(relative.max())))

@@ -455,7 +455,7 @@ def plan(
     >>> table = {"age": [30, 40, 50, 60] * 500, "y": [1.0, 2.0, 2.5, 4.0] * 500}
     >>> found = pv.plan(table, "y ~ age", epsilon=1.0, range=(0, 5), residual_variance=0.25)
     >>> found.names, found.standard_error.round(4).tolist()
-    (('intercept', 'age'), [0.0866, 0.0019])
+    (('intercept', 'age'), [0.0861, 0.0019])
     """
     path = os.fspath(data) if isinstance(data, str | os.PathLike) else None
     lists = {name: tuple(map(str, values)) for name, values in dict(categories or {}).items()}

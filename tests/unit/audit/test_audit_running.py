@@ -89,6 +89,7 @@ QUIET = {
 }
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", QUIET)
 def test_half_the_noise_is_exposed(name):
     running, level = QUIET[name]
@@ -159,6 +160,7 @@ def test_more_noise_than_claimed_is_no_violation():
     assert certify(leaks(draw), 1.0, samples=SAMPLES, rng=rng()).verdict == "undecided"
 
 
+@pytest.mark.processes
 def test_sound_code_is_rarely_accused():
     """At confidence 0.9 at most a tenth of sound runs fail: 40 of them, binomial tail 1e-6."""
     sound = table(2)

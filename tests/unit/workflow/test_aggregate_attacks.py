@@ -123,6 +123,7 @@ def neighbours(draw, plan):
     return made
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("kind", KINDS)
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -185,6 +185,7 @@ def test_the_picture_of_exposure_by_form(tmp_path):
     where = Path(__file__).parents[3] / "examples" / "exposure_by_form.py"
     example = runpy.run_path(str(where))
     rows, basis, lewis = example["main"](tmp_path / "e.png").values()
-    np.testing.assert_allclose(rows, 1 / (0.2 * (1.5**2 - 1)), rtol=1e-5)  # σ² + 1/s = 1.5²·σ²
+    # σ² + v/s = 1.5²·σ², v = (1 + 2⁻¹⁰)² for whole steps of the noise.
+    np.testing.assert_allclose(rows, (1 + 2**-10) ** 2 / (0.2 * (1.5**2 - 1)), rtol=1e-5)
     assert lewis < basis < rows
     assert (tmp_path / "e.png").exists()

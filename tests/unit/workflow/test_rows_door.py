@@ -231,10 +231,12 @@ def faults(task, folder, count):
     return json.loads(done.stdout), done.stderr
 
 
+@pytest.mark.processes
 def test_what_a_kill_leaves_is_finished_by_the_next_run(tmp_path):
     assert faults("kills", tmp_path, 1) == ([], "")
 
 
+@pytest.mark.processes
 def test_six_processes_make_one_release(tmp_path):
     assert faults("races", tmp_path, 2) == ([], "")
 
