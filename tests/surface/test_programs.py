@@ -52,6 +52,7 @@ class Sech(pv.mechanism.Channel):
         return cls((0.5 / level) ** 0.5)
 
 
+@pytest.mark.processes
 def test_own_mechanism(tmp_path):
     rng = np.random.default_rng(1)
     model = pv.LinearModel(H[:10, :2], noise=0.25)

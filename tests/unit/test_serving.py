@@ -100,6 +100,7 @@ def test_an_answer_may_take_longer_than_a_head(port):
         assert ended(own).count(b".") >= 6
 
 
+@pytest.mark.processes
 def test_the_connection_that_has_waited_longest_gives_way(port):
     """Requests that are being answered stay, and so do those that came last."""
     with contextlib.ExitStack() as stack:

@@ -81,7 +81,7 @@ class Split:
 
     @cached_property
     def charged(self) -> Cost:
-        """Of sums, squares and pilot."""
+        """The cost of sums, squares and pilot."""
         total = vault.cost_of(Facts("sums", 1, 1, self.norm2), self.law, self.range)
         for more in (self.reserve, None if self.earlier is None else self.earlier.charged):
             total = total if more is None else total + more

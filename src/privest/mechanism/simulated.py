@@ -1,7 +1,7 @@
 """Simulations of releases: plain arrays, a generator with a seed, no protection, no way out.
 
-The same maps and laws as at the door, so that planners see its errors; nothing here is signed:
-`seal` takes numbers of entries, and a simulation has none.
+The same maps and distributions as at the door, so that planners see its errors; nothing here is
+signed: `seal` takes numbers of entries, and a simulation has none.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     sealed → leave → Left → seal → verify
 
-Nothing else in privest draws real noise, writes a ledger, or opens a private value. PROOF.md proves
-each map and each law of noise.
+PROOF.md proves each map and each distribution of noise. Sums of tables draw their noise here; every
+other release has the source of noise and the ledger of before until it comes through this door.
 """
 
 from privest.vault.door import Left, leave, left, left_before, publish, seal

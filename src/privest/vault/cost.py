@@ -29,7 +29,7 @@ ROUNDING = 8 * 2.0**-52  # relative, of Φ(x), times 1 + x² for the rounding of
 
 
 def decimal_up(value: Fraction, digits: int = DIGITS) -> str:
-    """The least decimal with so many significant digits that is not below a number ≥ 0.
+    """The least decimal of `digits` significant digits that is not below a number ≥ 0.
 
     >>> decimal_up(Fraction(1, 3)), decimal_up(Fraction(1, 4)), decimal_up(Fraction(12345))
     ('0.333333333333334', '0.25', '12345')
@@ -38,7 +38,7 @@ def decimal_up(value: Fraction, digits: int = DIGITS) -> str:
 
 
 def decimal_down(value: Fraction, digits: int = 30) -> str:
-    """The largest decimal with so many significant digits that is not above a number ≥ 0."""
+    """The largest decimal of `digits` significant digits that is not above a number ≥ 0."""
     return _decimal(value if value >= FINEST else Fraction(0), digits, ROUND_FLOOR)
 
 

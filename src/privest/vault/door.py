@@ -211,7 +211,7 @@ def left(book: Book, seq: int) -> Left:
 def left_before(
     book: Book, subject: str, line: str, start: int, stop: int, asked: str
 ) -> Left | None:
-    """What was released of indices, if it was: after a crash, without the values."""
+    """The release of some indices, if there was one: after a crash, without the values."""
     book.require_newest()
     entry = _same_release(book, subject, line, start, stop, asked, None)
     if entry is None:

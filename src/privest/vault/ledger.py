@@ -443,7 +443,7 @@ class Book:
             )
 
     def spent(self, subject: str) -> Account:
-        """What was spent of the budget of a subject."""
+        """The account of a subject: its budget, and what was spent."""
         with self.reading():
             account = self._account(subject)
             if account.budget is None:

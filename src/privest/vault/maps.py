@@ -1,7 +1,7 @@
-"""Maps of whole numbers, their laws of noise, and what both cost; no float is shown or compared.
+"""Maps of whole numbers, distributions of noise, what both cost; no float is shown or compared.
 
 A value y is clipped to a range and dithered to a whole number k of steps 2^e. A map makes whole
-numbers of the k; a law adds noise to them, or replaces a level by a wrong one. The cost follows
+numbers of the k; noise is added to them, or a level is replaced by a wrong one. The cost follows
 from the public whole numbers (`Facts`) of the very map that is applied: PROOF.md.
 """
 
@@ -245,7 +245,7 @@ Law: TypeAlias = RoundedNormal | DiscreteLaplace | WrongLevel
 
 
 def law_of(member: Mapping[str, Any]) -> Law:
-    """The law that an entry or a document names."""
+    """The distribution that an entry or a document names."""
     match member.get("name"):
         case "rounded normal":
             return RoundedNormal(tuple(_whole_text(text, "sigma") for text in member["sigma"]))
@@ -405,7 +405,7 @@ class Map:
 
     @abstractmethod
     def shown(self, k: Integers, range: Range, words: Unsigned) -> Released:
-        """What is shown of k, before noise."""
+        """Whole numbers made of k, before noise."""
 
 
 class Rows(Map):
@@ -619,7 +619,7 @@ class PersonSquares(Completing):
         return [int((vectors[:, a] * vectors[:, b]).sum()) for a, b in self._entries()]
 
     def pair(self, first: RoundedNormal, second: RoundedNormal, range: Range, apart: int) -> Cost:
-        """Of sums and squares: the largest moves of both, which need not be of one pair."""
+        """The cost of sums and squares, each at its largest move, which may be of another pair."""
         sigma = second.sigma[0]
         if second != self.law(sigma):
             raise InvalidInput("squares of persons take the law that `law(sigma)` gives.")

@@ -1,8 +1,8 @@
 """The high-water mark of a ledger: how far it had come, kept outside of its file.
 
 A ledger that was restored from a backup looks whole, but is behind its mark. Two slots are written
-in turn: a write that is cut short spoils one of them, and a mark costs one fsync. Whoever writes
-holds the ledger's write lock, so that a mark never goes back.
+in turn: a write that is cut short spoils one of them, and a mark costs one fsync. The
+writer holds the ledger's write lock, so that a mark never goes back.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
     rounded normal     round(σN), N standard normal, σ whole
     discrete Laplace   P(z) = (1 − q)/(1 + q)·q^|z|, q = e^{−1/t}, t whole
 
-Few normals come from Karney's algorithm, many from a certified table; both have the exact law
-(PROOF.md §§6-8). Nothing is kept for later: a forked process must not find its parent's words.
+Few normals come from Karney's algorithm, many from a certified table; both have the exact
+distribution (PROOF.md §§6-8). Nothing is kept for later: a forked process must not find its parent's
+words.
 """
 
 from __future__ import annotations
@@ -189,7 +190,7 @@ Ends = tuple[int, int]  # whole numbers below and above 2^places times a number
 
 
 class Magnitudes(ABC):
-    """A symmetric law of whole numbers."""
+    """A symmetric distribution of whole numbers."""
 
     @abstractmethod
     def mass(self, m: int, places: int) -> Ends:

@@ -225,7 +225,7 @@ def sealed_with(data: bytes, hmac: str) -> bytes:
 
 
 def split_seal(data: bytes) -> tuple[bytes, str]:
-    """What was signed of a document, and the signature: every byte is in one of them."""
+    """The signed part of a document, and its signature: every byte is in one of them."""
     match = TAIL.search(data)
     if match is None:
         raise InvalidInput("the document does not end with a seal, or something stands after it.")

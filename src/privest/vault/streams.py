@@ -45,7 +45,7 @@ class Stream:
 
 
 def first_line(facts: Mapping[str, Any]) -> bytes:
-    """The line of public facts: law, range, whole weights, names, and the account it is paid by."""
+    """The line of public facts: noise, range, whole weights, names, the account that pays."""
     head = {"format": FORMAT, "version": "2.0", "needs": []}
     return _linked({**head, **facts}, "")[0]
 

@@ -37,7 +37,7 @@ WITHOUT_LEDGER = "Who made it, and whether it was charged, only its ledger can s
 
 @dataclass(frozen=True)
 class Verification:
-    """What was verified of a document.
+    """The result of verifying a document.
 
     entries  numbers of its entries; `charged`: whether they are in the ledger that was given.
     needs    what a reader must know to use its numbers, and this version does not: no estimates.
@@ -148,7 +148,7 @@ def _require_pair(entry: Entry, entries: Sequence[Entry]) -> None:
 def _require_promise(
     promise: Mapping[str, Any], lefts: Sequence[Mapping[str, Any]], costs: Sequence[Cost]
 ) -> None:
-    """What is promised is at least the sum of what was charged; δ(ε; μ) is at most the stated δ."""
+    """The promise is at least the sum of what was charged; δ(ε; μ) is at most the stated δ."""
     total = costs[0]
     for cost in costs[1:]:
         total = total + cost

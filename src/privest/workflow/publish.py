@@ -87,7 +87,7 @@ def asked_of(plan: Plan, rows: LeavingSums) -> str:
 
 
 def promise_of(plan: Plan) -> dict[str, Any]:
-    """What is promised about one value, or one person: ε and δ, or Fisher information."""
+    """The promise about one value, or one person: ε and δ, or Fisher information."""
     kind = "one value" if plan.model.person is None else "one person"
     neighbours = {"kind": kind}
     privacy = plan.privacy

@@ -125,7 +125,7 @@ def _leave(
 
 
 def _described(plan: Plan, rows: LeavingRows, left: vault.Left, table: Path) -> TableRelease:
-    """The release by its entry: law and range of the run that drew, not of this one."""
+    """The release by its entry: noise and range of the run that drew, not of this one."""
     return TableRelease(
         **plan.terms, rows=len(left.integers), dropped=rows.dropped, simulated=False,
         table=table.name, coefficients=plan.names, categories=dict(plan.spec.design.categories),

@@ -50,7 +50,7 @@ LOG_MARGIN = 1 - 2e-9  # of ε of a coin: the vault rounds the logarithm of its 
 
 @dataclass(frozen=True)
 class RowGrid:
-    """How the rows of a column leave: the law of their noise and the range of their steps.
+    """How the rows of a column leave: the distribution of their noise and the range of their steps.
 
     by  a text: values are at most so far apart, which no range enforces; None: anywhere.
     """

@@ -81,6 +81,7 @@ def test_a_wrong_formula_is_not_believed():
     assert abs(abs(found.worst_y[0]) % 1 - 0.5) < 1e-9
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("sigma", [0.8, 2.0])
 def test_the_edge_is_found_from_the_density_alone(sigma):
     channel = InverseGaussian(sigma)

@@ -72,6 +72,7 @@ def spellings(token):
         yield from ("", f"{token} ", token.replace("\n", "\r\n"), "\t")
 
 
+@pytest.mark.processes
 def test_every_token(vouched):
     _, text, _ = vouched
     changed = [
