@@ -4,8 +4,8 @@
     discrete Laplace   P(z) = (1 − q)/(1 + q)·q^|z|, q = e^{−1/t}, t whole
 
 Few normals come from Karney's algorithm, many from a certified table; both have the exact
-distribution (PROOF.md §§6-8). Nothing is kept for later: a forked process must not find words of its
-parent.
+distribution (PROOF.md §§6-8). Nothing is kept for later: a forked process must not find the words
+of its parent.
 """
 
 from __future__ import annotations
